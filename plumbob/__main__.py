@@ -1,0 +1,5 @@
+"""`python -m plumbob`."""
+
+from plumbob.cli import main
+
+main()

@@ -1,0 +1,169 @@
+"""An audit from plan to folder: `report.html`, `findings.jsonl`, `plan.yaml`, `environment.json`, resumable.
+
+The folder belongs to one plan. The same command on the same folder goes on where it stopped; another plan is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from plumbob import __version__
+from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
+from plumbob.audit.judge import Summary, summarise
+from plumbob.audit.plan import Plan, make_plan, read_plan
+from plumbob.audit.run import cases, key, run, units
+from plumbob.audit.source import Source, open_source
+from plumbob.defences.precheck import precheck
+from plumbob.errors import BadInput
+from plumbob.report import page
+from plumbob.transcript import Transcript
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an audit found, and where it lies."""
+
+    folder: Path
+    findings: tuple[Finding, ...]
+    summaries: tuple[Summary, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+
+def run_audit(
+    plan: Plan | dict[str, Any] | Path | str,
+    out: Path | str,
+    *,
+    workers: int = 1,
+    transcripts: bool = False,
+    command: str = "",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Result:
+    """Run a plan (or go on with it) and write its folder.
+
+    >>> import tempfile
+    >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = run_audit(tiny, Path(folder) / "out")
+    ...     result.report.exists(), len(result.findings) > 0
+    (True, True)
+    """
+    plan = _plan(plan).filled()
+    source = open_source(plan.data)
+    folder = Path(out)
+    with _writing(folder):
+        _claim(folder, plan)
+        store = folder / "findings.jsonl"
+        drop_torn_line(store)
+        earlier = read_findings(store)
+        wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
+        done = frozenset(finding.key for finding in earlier)
+        if done - set(wanted):
+            raise BadInput(f"{folder} holds findings of other data or of another version; choose another folder (--out)")
+        keep = partial(_keep, folder / "transcripts") if transcripts else None
+        if transcripts and source.alignment is not None:
+            _keep(folder / "transcripts", source.alignment, "alignment")
+        total = len(units(plan))
+        progress(0, total)
+        for count, findings in enumerate(run(plan, source, workers=workers, done=done, keep=keep), 1):
+            append_findings(store, findings)
+            progress(count, total)
+        order = {name: i for i, name in enumerate(wanted)}
+        findings = sorted(read_findings(store), key=lambda finding: order[finding.key])
+        notes = (*source.notes, *_cautions(source))
+        _render(folder, plan, findings, notes, command)
+    return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
+
+
+def _plan(plan: Plan | dict[str, Any] | Path | str) -> Plan:
+    if isinstance(plan, Plan):
+        return plan
+    return make_plan(plan) if isinstance(plan, dict) else read_plan(Path(plan))
+
+
+def _cautions(source: Source) -> tuple[str, ...]:
+    """What could be told before training, where the parties are fixed."""
+    return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
+
+
+def _claim(folder: Path, plan: Plan) -> None:
+    """Make the folder this plan's, or refuse: nothing of another plan is ever overwritten."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file; name a folder (--out)")
+    kept = folder / "plan.yaml"
+    if kept.exists():
+        try:
+            same = read_plan(kept).digest == plan.digest
+        except BadInput:
+            same = False
+        if not same:
+            raise BadInput(f"{folder} holds the audit of another plan; choose another folder (--out)")
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(kept, plan.to_yaml())
+
+
+def _render(folder: Path, plan: Plan, findings: list[Finding], notes: tuple[str, ...], command: str) -> None:
+    surroundings = environment()
+    _write(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
+    threats = "; ".join(threat.threat().summary for threat in plan.threats)
+    text = page.render(
+        findings,
+        title=f"Privacy audit: {findings[0].data if findings else 'no findings'}",
+        question=f"What does the curious party learn about the other parties' columns? Curious here: {threats}.",
+        plan=plan.to_yaml(),
+        environment=surroundings,
+        notes=notes,
+        command=command or f"plumbob audit plan.yaml --out {folder.name}",
+    )
+    _write(folder / "report.html", text)
+
+
+def environment() -> dict[str, str]:
+    """Versions that could change a number."""
+    found = {"plumbob": __version__, "python": platform.python_version(), "system": platform.system()}
+    return found | {"machine": platform.machine(), "cores": str(os.cpu_count())} | {p: version(p) for p in PACKAGES}
+
+
+def _keep(folder: Path, log: Transcript, name: str) -> None:
+    folder.mkdir(exist_ok=True)
+    if not (folder / f"{name}.zip").exists():
+        log.save(folder / f"{name}.zip")
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A disk that is full or a folder that may not be written becomes one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else type(error).__name__
+        raise BadInput(f"cannot write to {folder}: {reason}; what was found before is kept") from error
+
+

@@ -1,0 +1,63 @@
+"""What every attack is: a view in, a guess out, and a statement of what it needs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.federation import FloatArray, IntArray
+from plumbob.threats import Grant, Threat, View, WhiteBox
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Claims that cells lie on one side of a threshold, one bundle of claims per path of a tree.
+
+    `paths[p, t]` is 0 (no claim), 1 (value <= threshold t) or 2 (value > threshold t); row i was given path `chosen[i]`.
+    """
+
+    column: IntArray  # position of each threshold's column among the unknown ones
+    threshold: FloatArray
+    paths: NDArray[np.int8]
+    chosen: IntArray
+    candidates: IntArray  # how many paths were possible for each row
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An attack's estimate of the unknown columns: values, sides of thresholds, or both."""
+
+    names: tuple[str, ...]
+    values: FloatArray | None = None
+    branches: Branches | None = None
+
+
+class Attack(ABC):
+    """One way to turn a view into a guess. Hyper-parameters go to the constructor, data to `run`."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    protocols: ClassVar[tuple[str, ...]]
+    requires: ClassVar[tuple[type[Grant], ...]] = ()
+
+    @abstractmethod
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        """The guess this view allows. Uses nothing else."""
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
+        return f"{type(self).__name__}({settings})"
+
+    def why_not(self, protocol: str, threat: Threat) -> str | None:
+        """None where the attack applies, else the reason in words."""
+        if protocol not in self.protocols:
+            return f"works on {', '.join(p.replace('_', ' ') for p in self.protocols)} only"
+        for kind in self.requires:
+            if threat.grant(kind) is None:
+                return "needs the model (white box)" if kind is WhiteBox else f"needs {kind().words}"
+        return None

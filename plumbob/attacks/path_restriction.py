@@ -1,0 +1,98 @@
+"""Path restriction (PRA, luo2021 Algorithm 1): the class of a row and the known columns leave few paths of the tree.
+
+beta marks the nodes a row can reach as far as the curious party can tell, alpha the leaves of the predicted class;
+their product marks the paths that remain. One is drawn at random; it says on which side of each threshold the unknown
+values lie. Level by level for all rows at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.attacks.base import Attack, Branches, Guess
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray, IntArray
+from plumbob.protocols.trees import LEAF, Forest
+from plumbob.threats import View, WhiteBox
+
+WITHHELD = -1
+CHUNK = 2**25  # cells of rows x nodes worked on at a time
+
+Marks = NDArray[np.bool_]
+
+
+def reachable(tree: Forest, known: IntArray, own: FloatArray) -> Marks:
+    """beta: rows x nodes, the nodes each row may pass given the known columns (lines 1 to 14)."""
+    feature, threshold = tree.feature[0], tree.threshold[0]
+    position = {int(column): i for i, column in enumerate(known)}
+    beta = np.zeros((len(feature), len(own)), dtype=bool)  # nodes first: each node's marks lie together
+    beta[0] = True
+    for node in np.flatnonzero(feature >= 0):  # parents come before their children
+        mine = position.get(int(feature[node]))
+        left, right = beta[2 * node + 1], beta[2 * node + 2]
+        left[:] = right[:] = beta[node]
+        if mine is not None:
+            below = own[:, mine] <= threshold[node]
+            left &= below
+            right &= ~below
+    return beta.T
+
+
+def leaves_of(tree: Forest, label: IntArray) -> Marks:
+    """alpha: rows x nodes, the leaves whose class is the predicted one (line 15); all of them if it was withheld."""
+    fits = (tree.label[0] == label[:, None]) | (label[:, None] == WITHHELD)
+    return np.asarray((tree.feature[0] == LEAF) & fits)
+
+
+def path_claims(tree: Forest, leaves: IntArray, unknown: IntArray) -> tuple[IntArray, NDArray[np.int8]]:
+    """Inner nodes on unknown columns, and for each leaf the side its path takes there: 0 none, 1 left, 2 right."""
+    nodes = np.flatnonzero(np.isin(tree.feature[0], unknown))
+    claims = np.zeros((len(leaves), len(nodes)), dtype=np.int8)
+    order = {int(node): i for i, node in enumerate(nodes)}
+    for row, leaf in enumerate(leaves):
+        node = int(leaf)
+        while node:
+            parent = (node - 1) // 2
+            if parent in order:
+                claims[row, order[parent]] = 1 if node == 2 * parent + 1 else 2
+            node = parent
+    return nodes, claims
+
+
+class PathRestriction(Attack):
+    """PRA as published, over all rows at once."""
+
+    name = "path_restriction"
+    summary = "PRA: the paths of a decision tree that fit the predicted class and the known columns"
+    paper = "luo2021"
+    protocols = ("decision_tree",)
+    requires = (WhiteBox,)
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        if view.model is None:
+            raise BadInput("path restriction needs the model (white box)")
+        tree = Forest.from_arrays(view.model)
+        scores = view.received("scores")
+        label = np.where(np.isnan(scores[:, 0]), WITHHELD, np.argmax(scores, axis=1))
+        leaves = np.flatnonzero(tree.feature[0] == LEAF)
+        draws = rng.random(len(label))
+        chosen, candidates = np.empty(len(label), dtype=np.int64), np.empty(len(label), dtype=np.int64)
+        step = max(1, CHUNK // tree.feature.shape[1])
+        for start in range(0, len(label), step):
+            rows = slice(start, start + step)
+            beta = reachable(tree, view.known, view.own[rows])[:, leaves]
+            beta &= leaves_of(tree, label[rows])[:, leaves]
+            chosen[rows], candidates[rows] = _draw(beta, draws[rows])
+        nodes, paths = path_claims(tree, leaves, view.unknown)
+        columns = np.searchsorted(view.unknown, tree.feature[0, nodes])
+        branches = Branches(columns, tree.threshold[0, nodes], paths, chosen, candidates)
+        return Guess(view.unknown_names, branches=branches)
+
+
+def _draw(possible: Marks, draws: FloatArray) -> tuple[IntArray, IntArray]:
+    """One of each row's marks, each equally likely, and how many there were."""
+    ranks = np.cumsum(possible, axis=1, dtype=np.int32)
+    counts = ranks[:, -1].astype(np.int64)
+    wanted = np.floor(draws * counts).astype(np.int64) + 1
+    return np.argmax(ranks >= wanted[:, None], axis=1), counts

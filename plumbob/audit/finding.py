@@ -1,0 +1,78 @@
+"""A finding: one score with its setting, seed, time and memory; one line of `findings.jsonl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbob.errors import BadInput
+from plumbob.scoring.score import ColumnScore, Score
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One trial of one attack. Its `key` is a hash of everything that determines the score."""
+
+    key: str
+    data: str
+    protocol: str
+    threat: str
+    attack: str
+    defence: str
+    unknown: float  # share of the columns that the curious parties do not hold
+    known_columns: int
+    unknown_columns: int
+    classes: int
+    trial: int
+    seed: int
+    model_accuracy: float
+    score: Score
+    seconds: float
+    peak_mb: float
+
+    def to_line(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_line(cls, line: str) -> Finding:
+        raw: dict[str, Any] = json.loads(line)
+        inner = raw.pop("score")
+        columns = tuple(ColumnScore(**column) for column in inner.pop("columns"))
+        inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
+        return cls(**raw, score=Score(**inner, columns=columns))
+
+
+def read_findings(path: Path) -> list[Finding]:
+    """All whole lines of a findings file; a last line that a crash cut short is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    findings = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            findings.append(Finding.from_line(line))
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadInput(f"{path}, line {number}: not a finding; move the file away and run again") from error
+    return findings
+
+
+def append_findings(path: Path, findings: Iterable[Finding]) -> None:
+    """Add lines at the end, each whole on disk before the next."""
+    with path.open("a", encoding="utf-8") as file:
+        for finding in findings:
+            file.write(finding.to_line() + "\n")
+            file.flush()
+
+
+def drop_torn_line(path: Path) -> None:
+    """Cut off a last line without its newline, left by a crash."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            file.truncate(whole)

@@ -1,0 +1,303 @@
+"""The plan of an audit: what a user writes in YAML, checked before any work starts.
+
+Every key is documented in docs/plan.md. Short forms (`data: breast`, `threats: [active]`) are expanded first, so that
+each place of the plan has one shape and a wrong key can be answered with the right one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from plumbob import bundle
+from plumbob.attacks import attack_named, attacks
+from plumbob.data.prepare import Rules
+from plumbob.data.registry import dataset_named
+from plumbob.defences import defence_named
+from plumbob.errors import BadInput, suggest
+from plumbob.protocols import protocol_named
+from plumbob.protocols.base import Protocol
+from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox, threat_named
+
+Effort = Literal["quick", "standard", "thorough"]
+PLAN_LIMIT = 2**20
+
+# What an effort fills in where the plan is silent: trials, the shares of unknown columns, and the most rows predicted.
+EFFORTS: dict[str, dict[str, Any]] = {
+    "quick": {"trials": 3, "unknown": [0.1, 0.3, 0.5], "rows": 2_000},
+    "standard": {"trials": 5, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "rows": 20_000},
+    "thorough": {"trials": 10, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "rows": 1_000_000},
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PartyPlan(_Part):
+    """One party: its own file, or its columns of the common one."""
+
+    file: Path | None = None
+    columns: tuple[str, ...] | None = None
+
+
+class RulesPlan(_Part):
+    """What to do with columns that are not plain numbers."""
+
+    categories: Literal["ordinal", "onehot", "drop"] = "ordinal"
+    missing: Literal["refuse", "median", "drop_rows", "drop_column"] = "refuse"
+    constant: Literal["drop", "keep"] = "drop"
+    dates: Literal["days", "drop"] = "days"
+    duplicates: Literal["first", "last", "refuse"] = "first"
+
+    def rules(self) -> Rules:
+        return Rules(**self.model_dump())
+
+
+class DataPlan(_Part):
+    """A built-in data set by name, one file dealt out by columns, or a file per party."""
+
+    name: str | None = None
+    file: Path | None = None
+    parties: dict[str, PartyPlan] = Field(default_factory=dict)
+    active: str | None = None
+    label: str | None = None
+    label_bins: int | None = Field(default=None, ge=2, le=50)
+    id: str | None = None
+    align: Literal["psi", "ids"] = "psi"
+    ignore: tuple[str, ...] = ()
+    rules: RulesPlan = RulesPlan()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataPlan:
+        own_files = [name for name, party in self.parties.items() if party.file is not None]
+        sources = [self.name is not None, self.file is not None, bool(own_files)]
+        if sum(sources) != 1:
+            raise ValueError("name one source: a data set ('name'), one 'file', or a 'file' for each party")
+        if self.name is None and not self.label:
+            raise ValueError("say which column is the label ('label')")
+        if self.name is None and len(self.parties) < 2:
+            raise ValueError("name at least two parties ('parties')")
+        if own_files and len(own_files) < len(self.parties):
+            missing = next(name for name in self.parties if name not in own_files)
+            raise ValueError(f"party '{missing}' has no 'file', while others have")
+        if own_files and not self.id:
+            raise ValueError("rows of several files are aligned by an id column: say which ('id')")
+        if self.file is not None or (self.name is not None and self.parties):
+            for name, party in self.parties.items():
+                if not party.columns:
+                    raise ValueError(f"party '{name}' has no columns; list them ('columns')")
+        if self.active is not None and self.parties and self.active not in self.parties:
+            raise ValueError(f"the active party '{self.active}' is not one of the parties: {', '.join(self.parties)}")
+        if self.active is None and self.parties and not own_files:
+            raise ValueError("say which party holds the label ('active')")
+        return self
+
+
+class ThreatPlan(_Part):
+    """Who is curious and what it knows: a built-in threat, changed where keys are given."""
+
+    name: str = "active"
+    colluding: tuple[str, ...] | None = None
+    knows: tuple[Literal["model", "schema"], ...] | None = None
+    auxiliary_rows: int | None = Field(default=None, ge=0)
+
+    def threat(self) -> Threat:
+        base = threat_named(self.name) if self.name in THREATS else THREATS["active"]
+        if self.name in THREATS and self == ThreatPlan(name=self.name):
+            return base
+        knows = self.knows if self.knows is not None else tuple(_KNOWS[type(g)] for g in base.grants if type(g) in _KNOWS)
+        grants: list[Grant] = [kind() for kind, word in _KNOWS.items() if word in knows]
+        if self.auxiliary_rows:
+            grants.append(AuxiliaryRows(self.auxiliary_rows))
+        colluding = self.colluding if self.colluding is not None else base.colluding
+        known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
+        who = " with ".join(["the active party", ", ".join(colluding)] if colluding else ["the active party"])
+        return Threat(self.name, f"{who}, knowing {known}", tuple(grants), tuple(colluding))
+
+
+_KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
+
+
+class ProtocolPlan(_Part):
+    """A protocol and its settings."""
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def protocol(self) -> Protocol:
+        return protocol_named(self.name, **self.settings)
+
+
+class Plan(_Part):
+    """What to audit. `plumbob audit` without a plan uses the defaults on built-in data."""
+
+    data: DataPlan = DataPlan(name="breast")
+    unknown: tuple[float, ...] | None = None
+    protocols: tuple[ProtocolPlan, ...] = (
+        ProtocolPlan(name="logistic_regression"),
+        ProtocolPlan(name="decision_tree"),
+    )
+    threats: tuple[ThreatPlan, ...] = (ThreatPlan(),)
+    attacks: tuple[str, ...] | None = None  # None: all that fit
+    defences: tuple[str, ...] = ("none",)
+    trials: int | None = Field(default=None, ge=1, le=1000)
+    train_share: float = Field(default=0.5, gt=0, lt=1)
+    rows: int | None = Field(default=None, ge=10)
+    seed: int = Field(default=0, ge=0)
+    effort: Effort = "standard"
+
+    @field_validator("unknown")
+    @classmethod
+    def _shares(cls, unknown: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if unknown is not None and (not unknown or any(not 0 < share < 1 for share in unknown)):
+            raise ValueError("expected shares between 0 and 1, such as [0.1, 0.3, 0.5]")
+        return unknown
+
+    @model_validator(mode="after")
+    def _known_names(self) -> Plan:
+        if self.data.name is not None:
+            dataset_named(self.data.name)
+        for protocol in self.protocols:
+            protocol.protocol()
+        for threat in self.threats:
+            threat.threat()
+        for attack in self.attacks or ():
+            attack_named(attack)
+        for defence in self.defences:
+            defence_named(defence)
+        if self.data.parties and self.unknown is not None:
+            raise ValueError("'unknown' deals columns out at random, but the plan names 'parties'; drop one of them")
+        return self
+
+    def filled(self) -> Plan:
+        """The same plan with the effort's numbers where it is silent, so that it can be kept and repeated."""
+        values = dict(EFFORTS[self.effort])
+        if self.data.parties:
+            values.pop("unknown")
+        silent = {key: value for key, value in values.items() if getattr(self, key) is None}
+        return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
+
+    @property
+    def fitting_attacks(self) -> tuple[str, ...]:
+        return self.attacks if self.attacks is not None else tuple(attacks())
+
+    def to_yaml(self) -> str:
+        """The plan as YAML that gives the same plan back."""
+        raw = self.model_dump(mode="json", exclude_none=True)
+        return str(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True))
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json")).encode()).hexdigest()
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without aliases: nothing in a plan needs them, and a few lines of them can stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not allowed in a plan")
+        return super().compose_node(parent, index)
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan from a YAML file; paths in it are taken from the file's folder."""
+    try:
+        if path.stat().st_size > PLAN_LIMIT:
+            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes; that is no plan")
+        raw = yaml.load(path.read_text(encoding="utf-8"), _PlainLoader)
+    except FileNotFoundError as error:
+        raise BadInput(f"no plan at {path}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise BadInput(f"{path}{where}: not valid YAML: {problem}") from error
+    return make_plan(raw if raw is not None else {}, source=str(path), folder=path.parent)
+
+
+def make_plan(raw: Any, source: str = "plan", folder: Path = Path()) -> Plan:
+    """A checked plan from plain data, with one clear sentence if it is wrong."""
+    if not isinstance(raw, Mapping):
+        raise BadInput(f"{source}: expected keys and values, got {type(raw).__name__}")
+    try:
+        return Plan.model_validate(_expanded(raw, folder))
+    except ValidationError as error:
+        raise BadInput(f"{source}: {_sentence(error)}") from error
+    except RecursionError as error:
+        raise BadInput(f"{source}: nested too deeply") from error
+    except BadInput as error:
+        raise BadInput(f"{source}: {error}") from error
+
+
+def _expanded(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Short forms written out, and relative paths made relative to the plan's folder."""
+    plan = dict(raw)
+    if isinstance(plan.get("data"), str):
+        plan["data"] = {"name": plan["data"]}
+    if isinstance(plan.get("data"), Mapping):
+        plan["data"] = _expanded_data(dict(plan["data"]), folder)
+    for key in ("threats", "protocols"):
+        if isinstance(plan.get(key), str):
+            plan[key] = [plan[key]]
+        if isinstance(plan.get(key), list):
+            plan[key] = [{"name": item} if isinstance(item, str) else item for item in plan[key]]
+    if plan.get("attacks") == "all":
+        del plan["attacks"]
+    for key in ("attacks", "defences"):
+        if isinstance(plan.get(key), str):
+            plan[key] = [plan[key]]
+    if isinstance(plan.get("unknown"), int | float):
+        plan["unknown"] = [plan["unknown"]]
+    return plan
+
+
+def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    parties = data.get("parties")
+    if isinstance(parties, Mapping):
+        short = {
+            name: {"file": party} if isinstance(party, str) else {"columns": party} if isinstance(party, list) else party
+            for name, party in parties.items()
+        }
+        data["parties"] = {name: _rooted(party, folder) for name, party in short.items()}
+    return _rooted(data, folder)
+
+
+def _rooted(entry: Any, folder: Path) -> Any:
+    if isinstance(entry, Mapping) and isinstance(entry.get("file"), str):
+        return dict(entry) | {"file": str(folder / entry["file"])}
+    return entry
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem pydantic found, in one sentence with the place and, for a wrong key, the right one."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        inside = f" of '{'.'.join(place[:-1])}'" if place[:-1] else " of a plan"
+        return f"'{place[-1]}' is not a key{inside}{suggest(place[-1], _keys_at(place[:-1]))}"
+    where = f"'{'.'.join(place)}': " if place else ""
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{where}{message[:1].lower()}{message[1:]}"
+
+
+def _keys_at(place: list[str]) -> list[str]:
+    """Keys allowed at a place of the plan."""
+    kind: Any = Plan
+    for step in place:
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            arguments = [a for a in get_args(kind) if isinstance(a, type) and issubclass(a, BaseModel)]
+            kind = arguments[0] if arguments else kind  # a list index or a party's name: go into the container
+            continue
+        kind = kind.model_fields[step].annotation if step in kind.model_fields else kind
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return []
+    return list(kind.model_fields)

@@ -1,0 +1,189 @@
+"""Run a plan: trials in, findings out, one after the other or several at once, always the same numbers.
+
+The unit of work is one protocol and one trial: the model is trained once and then predicted with under every split of
+the columns, threat and attack. Every draw comes from a generator seeded by what it is for, so neither order nor
+workers nor a crash changes a number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from plumbob import bundle
+from plumbob.attacks import attack_named
+from plumbob.audit.finding import Finding
+from plumbob.audit.plan import Plan, ProtocolPlan
+from plumbob.audit.source import Source
+from plumbob.defences import defence_named
+from plumbob.errors import BadInput
+from plumbob.federation import IntArray, halves
+from plumbob.protocols.base import Model, Protocol, predict
+from plumbob.scoring.score import score, truth_of
+from plumbob.threats import Threat, cut, describe
+from plumbob.transcript import Transcript
+
+FORMAT = 1  # raise it when the meaning of a finding changes, and old ones are computed anew
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One protocol, one trial: the amount of work that is done or not done."""
+
+    protocol: ProtocolPlan
+    trial: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """One finding to be made."""
+
+    unknown: float | None
+    defence: str
+    threat: Threat
+    attack: str
+
+
+def generator(seed: int, *purpose: object) -> np.random.Generator:
+    """A generator for one purpose: the same for the same words, independent for others."""
+    words = hashlib.sha256(bundle.canonical([seed, *map(str, purpose)]).encode()).digest()
+    return np.random.default_rng(np.frombuffer(words, dtype=np.uint32))
+
+
+def units(plan: Plan) -> list[Unit]:
+    """The work of a plan, in order."""
+    return [Unit(protocol, trial) for protocol in plan.protocols for trial in range(plan.trials or 1)]
+
+
+def cases(plan: Plan, unit: Unit) -> list[Case]:
+    """What a unit finds out: every fitting combination."""
+    combinations = product(plan.unknown or (None,), plan.defences, plan.threats, plan.fitting_attacks)
+    every = [Case(unknown, defence, threat.threat(), attack) for unknown, defence, threat, attack in combinations]
+    return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.threat) is None]
+
+
+def key(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
+    """A hash of everything that determines a finding."""
+    parts = {
+        "format": FORMAT,
+        "data": source_digest,
+        "protocol": repr(unit.protocol.protocol()),
+        "name": unit.protocol.name,
+        "trial": unit.trial,
+        "seed": plan.seed,
+        "train_share": plan.train_share,
+        "rows": plan.rows,
+        "unknown": case.unknown,
+        "defence": repr(defence_named(case.defence)),
+        "threat": describe(case.threat),
+        "attack": repr(attack_named(case.attack)),
+    }
+    return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
+
+
+def run_unit(
+    plan: Plan,
+    source: Source,
+    unit: Unit,
+    done: frozenset[str] = frozenset(),
+    keep: Callable[[Transcript, str], None] | None = None,
+) -> list[Finding]:
+    """The findings of one unit that are not done yet."""
+    digest = source.digest
+    todo = [(case, key(plan, digest, unit, case)) for case in cases(plan, unit)]
+    todo = [(case, name) for case, name in todo if name not in done]
+    if not todo:
+        return []
+    protocol = unit.protocol.protocol()
+    values, label = source.values, source.label
+    train, others = halves(label, generator(plan.seed, "rows", unit.trial), plan.train_share)
+    rows = np.sort(others[: plan.rows])
+    rng = generator(plan.seed, "model", unit.protocol.name, unit.trial)
+    model = protocol.fit(values[train], label[train], len(source.classes), rng)
+    accuracy = float(np.mean(np.argmax(model.scores(values[rows]), axis=1) == label[rows]))
+    findings: list[Finding] = []
+    logs: dict[tuple[float | None, str], Transcript] = {}
+    for case, name in todo:
+        place = (case.unknown, case.defence)
+        if place not in logs:
+            logs.clear()  # cases come sorted by split and defence: only the current transcript is needed
+            logs[place] = _predict(plan, source, unit, protocol, model, case, train, rows)
+            if keep is not None:
+                share = "parties" if case.unknown is None else f"{case.unknown:g}"
+                keep(logs[place], f"{protocol.name}-{share}-{case.defence}-{unit.trial}")
+        findings.append(_finding(plan, source, unit, case, name, logs[place], accuracy))
+    return findings
+
+
+def _predict(
+    plan: Plan,
+    source: Source,
+    unit: Unit,
+    protocol: Protocol,
+    model: Model,
+    case: Case,
+    train: IntArray,
+    rows: IntArray,
+) -> Transcript:
+    federation, order = source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, unit.trial))
+    dealt = model.reordered(order)
+    predicted = federation.rows(rows)
+    release = defence_named(case.defence).release(protocol, dealt, predicted)
+    return predict(protocol, dealt, predicted, federation.rows(train), release=release)
+
+
+def _finding(
+    plan: Plan, source: Source, unit: Unit, case: Case, name: str, log: Transcript, accuracy: float
+) -> Finding:
+    view = cut(log, case.threat)
+    started = time.perf_counter()
+    guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", name))
+    seconds = time.perf_counter() - started
+    judged = score(guess, truth_of(log, view), view, generator(plan.seed, "score", name))
+    total = len(view.known) + len(view.unknown)
+    return Finding(
+        key=name,
+        data=source.name,
+        protocol=unit.protocol.name,
+        threat=case.threat.name,
+        attack=case.attack,
+        defence=case.defence,
+        unknown=len(view.unknown) / total,
+        known_columns=len(view.known),
+        unknown_columns=len(view.unknown),
+        classes=len(source.classes),
+        trial=unit.trial,
+        seed=plan.seed,
+        model_accuracy=accuracy,
+        score=judged,
+        seconds=seconds,
+        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+
+
+def run(
+    plan: Plan,
+    source: Source,
+    *,
+    workers: int = 1,
+    done: frozenset[str] = frozenset(),
+    keep: Callable[[Transcript, str], None] | None = None,
+) -> Iterator[list[Finding]]:
+    """The findings of every unit, in the plan's order, as they are made."""
+    work = units(plan)
+    if not any(cases(plan, unit) for unit in work):
+        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
+    if workers <= 1 or len(work) == 1:
+        for unit in work:
+            yield run_unit(plan, source, unit, done, keep)
+        return
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=workers, return_as="generator", batch_size=1, pre_dispatch=workers)
+    yield from pool(delayed(run_unit)(plan, source, unit, done, keep) for unit in work)

@@ -1,0 +1,184 @@
+"""From a plan's data section to tables ready to be dealt out to parties."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from plumbob import bundle
+from plumbob.audit.plan import DataPlan
+from plumbob.data import registry
+from plumbob.data.align import align
+from plumbob.data.files import read_frame
+from plumbob.data.prepare import prepare
+from plumbob.errors import BadInput, suggest
+from plumbob.federation import Federation, FloatArray, IntArray, Party, Table, split, split_at_random
+from plumbob.transcript import Transcript
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows and columns of an audit. Either the parties are given, or each trial deals the columns out at random."""
+
+    name: str
+    federation: Federation | None
+    table: Table | None
+    notes: tuple[str, ...]
+    alignment: Transcript | None = None  # the messages of the private set intersection, where one was run
+
+    @property
+    def values(self) -> FloatArray:
+        return self.federation.values if self.federation is not None else self._table.values
+
+    @property
+    def label(self) -> IntArray:
+        if self.federation is not None:
+            return self.federation.label
+        assert self._table.label is not None
+        return self._table.label
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.federation.classes if self.federation is not None else self._table.classes
+
+    @property
+    def _table(self) -> Table:
+        assert self.table is not None
+        return self.table
+
+    def deal(self, unknown: float | None, rng: np.random.Generator) -> tuple[Federation, IntArray]:
+        """The federation of one trial, and where each of its columns stands in `values`."""
+        if self.federation is not None:
+            return self.federation, np.arange(self.values.shape[1])
+        assert unknown is not None
+        federation = split_at_random(self._table, max(1, round(unknown * len(self._table.columns))), rng)
+        position = {name: i for i, name in enumerate(self._table.names)}
+        return federation, np.array([position[feature.column.name] for feature in federation.features])
+
+    @property
+    def digest(self) -> str:
+        """A hash of every value, so that changed data never meet old findings."""
+        parts = [bundle.digest(self.values), bundle.digest(self.label), bundle.canonical(list(self.classes))]
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def open_source(plan: DataPlan) -> Source:
+    """Read, align and prepare what the plan names."""
+    if plan.name is not None:
+        table = registry.load(plan.name, rules=plan.rules.rules() if plan.rules != type(plan.rules)() else None)
+        return _from_table(plan, table)
+    if plan.file is not None:
+        assert plan.label is not None
+        frame = read_frame(plan.file)
+        _require(frame, plan.label, f"{plan.file.name}")
+        wanted = {name: name for party in plan.parties.values() for name in party.columns or ()}
+        for party, part in plan.parties.items():
+            for name in part.columns or ():
+                _require(frame, name, f"party '{party}'")
+        ignore = [c for c in frame.columns if c not in wanted and c != plan.label]
+        table = prepare(
+            frame,
+            name=plan.file.name,
+            label=plan.label,
+            label_bins=plan.label_bins,
+            ignore=[*ignore, *plan.ignore],
+            rules=plan.rules.rules(),
+            where=plan.file.name,
+        )
+        return _from_table(plan, table)
+    return _from_files(plan)
+
+
+def _from_table(plan: DataPlan, table: Table) -> Source:
+    if not plan.parties:
+        return Source(table.name, None, table, table.notes)
+    # A category may have become several columns, or none: the party that names the source owns what came of it.
+    owners = {
+        party: [c.name for c in table.columns if (c.source or c.name) in (part.columns or ()) or c.name in (part.columns or ())]
+        for party, part in plan.parties.items()
+    }
+    made = {c.source or c.name for c in table.columns} | set(table.names)
+    for party, part in plan.parties.items():
+        for name in part.columns or ():
+            if plan.name is not None and name not in made:
+                raise BadInput(f"party '{party}': no column '{name}' in '{table.name}'{suggest(name, sorted(made))}")
+    assert plan.active is not None
+    federation = split(table, owners, plan.active)
+    return Source(table.name, federation, None, table.notes)
+
+
+def _from_files(plan: DataPlan) -> Source:
+    assert plan.label is not None
+    assert plan.id is not None
+    frames = {name: read_frame(party.file) for name, party in plan.parties.items() if party.file is not None}
+    active = _active(plan, frames)
+    for name, party in plan.parties.items():
+        if party.columns is not None:
+            for column in party.columns:
+                _require(frames[name], column, f"party '{name}'")
+            keep = [plan.id, *party.columns] + ([plan.label] if name == active and plan.label not in party.columns else [])
+            frames[name] = frames[name][[column for column in keep if column in frames[name].columns]]
+    log = Transcript("alignment", active, tuple(frames), (), ())
+    aligned, notes = align(
+        frames,
+        id_column=plan.id,
+        active=active,
+        how=plan.align,
+        rules=plan.rules.rules(),
+        send=lambda sender, receiver, name, payload: log.send(sender, receiver, "align", 0, name, payload),
+    )
+    return replace(_federate(plan, aligned, active, notes), alignment=log)
+
+
+def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, notes: tuple[str, ...]) -> Source:
+    rules = plan.rules.rules()
+    if rules.missing == "drop_rows":  # a row that one party drops is dropped by all
+        gaps = np.zeros(len(next(iter(frames.values()))), dtype=bool)
+        for frame in frames.values():
+            gaps |= frame.isna().any(axis=1).to_numpy()
+        frames = {name: frame.loc[~gaps] for name, frame in frames.items()}
+        notes = (*notes, f"{int(gaps.sum()):,} rows with missing values dropped at every party") if gaps.any() else notes
+    parties, label, classes = [], None, ()
+    for name, frame in frames.items():
+        table = prepare(
+            frame.reset_index(drop=True),
+            name=name,
+            label=plan.label if name == active else None,
+            label_bins=plan.label_bins if name == active else None,
+            ignore=plan.ignore,
+            rules=rules,
+            where=f"party '{name}'",
+        )
+        notes = (*notes, *table.notes)
+        parties.append(Party(name, table.columns, table.values))
+        if name == active:
+            label, classes = table.label, table.classes
+    assert label is not None
+    federation = Federation(tuple(parties), active, label, classes, notes)
+    return Source(" + ".join(frames), federation, None, notes)
+
+
+def _active(plan: DataPlan, frames: Mapping[str, pd.DataFrame]) -> str:
+    """The party that holds the label: the one the plan names, or the only one whose file has the column."""
+    assert plan.label is not None
+    if plan.active is not None:
+        _require(frames[plan.active], plan.label, f"party '{plan.active}'")
+        return plan.active
+    holders = [name for name, frame in frames.items() if plan.label in frame.columns]
+    if len(holders) == 1:
+        return holders[0]
+    if not holders:
+        columns = sorted({str(column) for frame in frames.values() for column in frame.columns})
+        raise BadInput(f"no party has a label column '{plan.label}'{suggest(plan.label, columns)}")
+    raise BadInput(f"parties {', '.join(holders)} all have a column '{plan.label}'; say whose it is ('active')")
+
+
+def _require(frame: pd.DataFrame, column: str, where: str) -> None:
+    if column not in frame.columns:
+        raise BadInput(f"{where}: no column '{column}'{suggest(column, [str(c) for c in frame.columns])}")
+
+

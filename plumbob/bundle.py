@@ -1,0 +1,175 @@
+"""Bundles: a JSON manifest and named arrays, as a folder or one zip file, read back without trusting either.
+
+Transcripts and views are both kept this way. Arrays are `.npy` without pickle; the manifest names each array's file,
+type, shape and SHA-256, so nothing is decompressed, allocated or believed before it was announced and checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.errors import BadInput
+
+Array = NDArray[Any]
+LIMIT = 8 * 2**30  # bytes of arrays one bundle may unpack to, unless the caller allows more
+MANIFEST_LIMIT = 64 * 2**20
+_FILE_NAME = re.compile(r"[0-9]{6}\.npy")
+_KINDS = "biuf"  # booleans, integers, floats: all a payload ever is
+
+
+def digest(array: Array) -> str:
+    """SHA-256 of an array's type, shape and bytes."""
+    array = np.ascontiguousarray(array)
+    head = f"{array.dtype.str} {array.shape}".encode()
+    return hashlib.sha256(head + array.tobytes()).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value, for hashing."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def save(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write a bundle; a path ending in `.zip` gives one file. Nothing that exists is overwritten."""
+    if path.exists():
+        raise BadInput(f"{path} exists already; choose another place")
+    entries = {}
+    for index, (name, array) in enumerate(arrays.items()):
+        if array.dtype.kind not in _KINDS:
+            raise BadInput(f"array '{name}': expected numbers, got {array.dtype}")
+        file = f"{index:06d}.npy"
+        entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest(array)}
+    manifest = json.dumps({"format": 1, "meta": dict(meta), "arrays": entries}, indent=1).encode()
+    with _writer(path) as write:
+        for (name, array), entry in zip(arrays.items(), entries.values(), strict=True):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+            write(str(entry["file"]), buffer.getvalue())
+        write("manifest.json", manifest)
+
+
+@contextmanager
+def _writer(path: Path) -> Iterator[Any]:
+    """Write members beside the final place and move them there at the end, so that a half-written bundle never counts."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            yield archive.writestr
+    else:
+        part.mkdir(parents=True)
+        yield lambda name, data: (part / name).write_bytes(data)
+    os.replace(part, path)
+
+
+def load(path: Path, limit: int = LIMIT) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read a bundle back, refusing what is missing, changed, oversized or outside of it."""
+    with _reader(path) as (open_member, size_of):
+        manifest = _manifest(path, open_member, size_of)
+        announced = sum(_announced(path, name, entry) for name, entry in manifest["arrays"].items())
+        if announced > limit:
+            raise BadInput(f"{path} announces {announced:,} bytes of arrays, more than the limit of {limit:,}")
+        arrays = {
+            name: _read_array(path, name, entry, open_member, size_of) for name, entry in manifest["arrays"].items()
+        }
+    return manifest["meta"], arrays
+
+
+@contextmanager
+def _reader(path: Path) -> Iterator[tuple[Any, Any]]:
+    if path.is_dir():
+
+        def open_member(name: str) -> BinaryIO:
+            member = path / name
+            if member.is_symlink():
+                raise BadInput(f"{path}: '{name}' is a link; a bundle must hold its own files")
+            return member.open("rb")
+
+        yield open_member, lambda name: (path / name).lstat().st_size
+    elif path.is_file():
+        try:
+            archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise BadInput(f"{path} is not a bundle: neither a folder nor a zip file") from error
+        with archive:
+            yield archive.open, lambda name: archive.getinfo(name).file_size
+    else:
+        raise BadInput(f"{path} does not exist")
+
+
+def _manifest(path: Path, open_member: Any, size_of: Any) -> dict[str, Any]:
+    raw = _read_member(path, "manifest.json", open_member, size_of, MANIFEST_LIMIT)
+    try:
+        manifest = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: its manifest is not JSON") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != 1:
+        raise BadInput(f"{path}: expected a manifest of format 1")
+    if not isinstance(manifest.get("meta"), dict) or not isinstance(manifest.get("arrays"), dict):
+        raise BadInput(f"{path}: its manifest lacks 'meta' or 'arrays'")
+    return manifest
+
+
+def _announced(path: Path, name: str, entry: Any) -> int:
+    """Bytes an entry says it has, after checking that it says so properly."""
+    try:
+        file, shape, dtype = entry["file"], entry["shape"], np.dtype(str(entry["dtype"]))
+        if not (isinstance(shape, list) and all(type(length) is int and 0 <= length < 2**40 for length in shape)):
+            raise ValueError
+        if dtype.kind not in _KINDS or not isinstance(entry["sha256"], str):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, SyntaxError) as error:
+        raise BadInput(f"{path}: array {name!r} is not properly described in the manifest") from error
+    if not isinstance(file, str) or not _FILE_NAME.fullmatch(file):
+        raise BadInput(f"{path}: array {name!r} points outside of the bundle")
+    return math.prod(shape) * dtype.itemsize
+
+
+def _read_array(path: Path, name: str, entry: dict[str, Any], open_member: Any, size_of: Any) -> Array:
+    size = _announced(path, name, entry)
+    raw = _read_member(path, entry["file"], open_member, size_of, size + 4096)
+    try:
+        stream = io.BytesIO(raw)
+        version = np.lib.format.read_magic(stream)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(stream)
+    except ValueError as error:
+        raise BadInput(f"{path}: {entry['file']} is not an array file") from error
+    body = raw[stream.tell() :]
+    if list(shape) != entry["shape"] or dtype.str != entry["dtype"] or fortran or len(body) != size:
+        raise BadInput(f"{path}: {entry['file']} is not the array the manifest describes")
+    array = np.frombuffer(body, dtype).reshape(shape)
+    if digest(array) != entry["sha256"]:
+        raise BadInput(f"{path}: {entry['file']} was changed after it was written (its checksum differs)")
+    return array
+
+
+def _read_member(path: Path, name: str, open_member: Any, size_of: Any, limit: int) -> bytes:
+    try:
+        if size_of(name) > limit:
+            raise BadInput(f"{path}: {name} is {size_of(name):,} bytes, expected at most {limit:,}")
+        with open_member(name) as member:
+            data: bytes = member.read(limit + 1)  # what a member says of its size is not believed either
+    except (KeyError, FileNotFoundError) as error:
+        raise BadInput(f"{path}: {name} is missing") from error
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, EOFError) as error:
+        raise BadInput(f"{path}: {name} cannot be read ({type(error).__name__})") from error
+    except Exception as error:  # zlib.error is not an OSError
+        if type(error).__module__ == "zlib":
+            raise BadInput(f"{path}: {name} cannot be unpacked; the archive is damaged") from error
+        raise
+    if len(data) > limit:
+        raise BadInput(f"{path}: {name} unpacks to more than the {limit:,} bytes announced")
+    return data

@@ -1,0 +1,223 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as Grid
+
+from plumbob import __version__
+from plumbob.errors import BadInput
+
+app = typer.Typer(
+    name="plumbob",
+    help="Find the leaks in vertical federated learning: audit a federation you take part in, on data you may use.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+data_app = typer.Typer(help="The data sets Plumbob knows.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+class Effort(StrEnum):
+    quick = "quick"
+    standard = "standard"
+    thorough = "thorough"
+
+
+class Scale(StrEnum):
+    smoke = "smoke"
+    paper = "paper"
+
+
+class Listing(StrEnum):
+    attacks = "attacks"
+    defences = "defences"
+    protocols = "protocols"
+    threats = "threats"
+    data = "data"
+    claims = "claims"
+
+
+@app.callback()
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        print(f"plumbob {__version__}")
+        raise typer.Exit
+
+
+@app.command(epilog="Example: plumbob audit plan.yaml --out my-audit --workers 2")
+def audit(
+    plan: Annotated[Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for report and findings; an interrupted audit goes on there.")] = Path(
+        "plumbob-audit"
+    ),
+    seed: Annotated[int | None, typer.Option(help="Seed of every random draw (default: the plan's, else 0).")] = None,
+    effort: Annotated[Effort | None, typer.Option(help="Trials, shares of unknown columns and rows.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that work at once.")] = 1,
+    transcripts: Annotated[bool, typer.Option(help="Keep the transcripts too. They hold raw private values.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a federation, play the curious party, and write a report of what it learns."""
+    from plumbob.app import run_audit
+    from plumbob.audit.plan import Plan, read_plan
+    from plumbob.report.terminal import print_summary
+
+    chosen = read_plan(plan) if plan is not None else Plan(effort="quick")
+    changes: dict[str, Any] = {}
+    if seed is not None:
+        changes["seed"] = _at_least(seed, 0, "--seed")
+    if effort is not None:
+        changes["effort"] = effort.value
+    with _progress("auditing", "trials") as advance:
+        result = run_audit(
+            chosen.model_copy(update=changes),
+            out,
+            workers=workers,
+            transcripts=transcripts,
+            command=_command(plan, seed, effort),
+            progress=advance,
+        )
+    if as_json:
+        for finding in result.findings:
+            print(finding.to_line())
+        return
+    console = Console()
+    print_summary(result.findings, console)
+    console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _command(plan: Path | None, seed: int | None, effort: Effort | None) -> str:
+    """The command that repeats an audit, without folders of this machine."""
+    words = ["plumbob", "audit"] + ([plan.name] if plan else [])
+    words += ["--effort", effort.value] if effort else []
+    words += ["--seed", str(seed)] if seed is not None else []
+    return shlex.join(words)
+
+
+@app.command(epilog="Example: plumbob reproduce luo2021/L3 --scale smoke")
+def reproduce(
+    what: Annotated[str, typer.Argument(help="PAPER or PAPER/CLAIM; without it, every claim.")] = "",
+    scale: Annotated[Scale, typer.Option(help="smoke: seconds a claim; paper: the paper's sizes.")] = Scale.smoke,
+    out: Annotated[Path | None, typer.Option(help="Folder to keep outcomes in; a claim found there is not run again.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check the papers' claims: reproduced, contradicted (and why), or open."""
+    from plumbob import papers
+
+    claims = papers.select(what)
+    with _progress("reproducing", "claims") as advance:
+        outcomes = []
+        advance(0, len(claims))
+        for count, claim in enumerate(claims, 1):
+            outcomes.append(papers.outcome(claim, scale.value, seed, out))
+            advance(count, len(claims))
+            if as_json:
+                print(outcomes[-1].to_line(), flush=True)
+    if not as_json:
+        papers.print_outcomes(outcomes, Console())
+
+
+@app.command("list", epilog="Example: plumbob list threats")
+def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_json: Json = False) -> None:
+    """List what Plumbob has: attacks, defences, protocols, threats (with the matrix of what fits), data, claims."""
+    from plumbob import listing
+
+    entries = listing.entries(what.value)
+    if as_json:
+        print(json.dumps(entries, indent=1))
+        return
+    listing.show(what.value, entries, Console())
+
+
+@app.command(epilog="Example: plumbob bench --json")
+def bench(as_json: Json = False) -> None:
+    """Measure speed as ratios in one run: ours against the plain loop, and cost against size."""
+    from plumbob import bench as benches
+
+    console = Console()
+    for measured in benches.run(Console(stderr=True) if sys.stderr.isatty() else None):
+        if as_json:
+            print(json.dumps(measured), flush=True)
+        else:
+            benches.show(measured, console)
+
+
+@data_app.command("list", epilog="Example: plumbob data list")
+def data_list(as_json: Json = False) -> None:
+    """List the data sets, their sizes and whether their files are here."""
+    list_(Listing.data, as_json)
+
+
+@data_app.command("verify", epilog="Example: plumbob data verify drive")
+def data_verify(names: Annotated[list[str] | None, typer.Argument(help="Data sets; all if none is named.")] = None) -> None:
+    """Compare the files with their checksums."""
+    from plumbob.data import registry
+
+    grid = Grid("data set", "file", box=None)
+    states = [(name, registry.verify(name)) for name in names or registry.names()]
+    for name, state in states:
+        grid.add_row(name, state)
+    Console().print(grid)
+    if any(state == "changed" for _, state in states):
+        raise BadInput("a file differs from its checksum; fetch it again")
+
+
+@data_app.command("fetch", epilog="Example: plumbob data fetch satellite")
+def data_fetch(names: Annotated[list[str], typer.Argument(help="Data sets to download.")]) -> None:
+    """Download data sets from their official sources, checked by size and checksum."""
+    from plumbob.data import fetch
+
+    for name in names:
+        print(f"{name}: {fetch.fetch(name)}")
+
+
+@contextmanager
+def _progress(doing: str, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left when a person watches, nothing otherwise."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    bar = Progress(
+        TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn(), console=console
+    )
+    with bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _at_least(value: int, least: int, option: str) -> int:
+    if value < least:
+        raise BadInput(f"{option}: expected at least {least}, got {value}")
+    return value
+
+
+def main() -> None:
+    """Entry point: bad input is one sentence and exit code 2, an interruption is 130; what is done is kept."""
+    try:
+        app()
+    except BadInput as error:
+        print(f"plumbob: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("plumbob: interrupted; what is done is kept, the same command goes on from there", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

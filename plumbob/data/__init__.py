@@ -1,0 +1,1 @@
+"""Tables from files and the registry: reading, preparing, aligning, fetching."""

@@ -1,0 +1,163 @@
+"""Rows of all parties put in one shared order, by private set intersection or by showing the ids.
+
+By `psi` the active party learns which of its rows each other party shares and sends them the list; the others learn
+the shared ids and the number of the active party's ids. By `ids` the others show the active party all their ids. All
+of it passes through `send`, so that a transcript records it.
+
+The active party asks the second passive party only for the ids that the first shares, and so on: nobody learns of a
+row that the federation does not use more than the intersection with those before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from plumbob.crypto.psi import Bytes, Send, intersect, to_bytes
+from plumbob.data.prepare import Rules
+from plumbob.errors import BadInput, suggest
+
+HOW = ("psi", "ids")
+FEWEST = 20  # shared rows below which no model and no audit means anything
+
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+
+
+def pass_on(sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
+    """The plainest channel: the receiver gets what was sent, and nobody writes it down."""
+    return payload
+
+
+def align(
+    frames: Mapping[str, pd.DataFrame],
+    *,
+    id_column: str | Mapping[str, str],
+    active: str,
+    how: str = "psi",
+    rules: Rules | None = None,
+    send: Send = pass_on,
+) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
+    """The parties' shared rows, sorted by id, without the id column; and notes on what was done."""
+    _check(frames, active, how)
+    columns = {party: id_column if isinstance(id_column, str) else id_column.get(party, "") for party in frames}
+    notes: list[str] = []
+    unique = {
+        party: _unique(party, _ids(party, frame, columns[party]), (rules or Rules()).duplicates, notes)
+        for party, frame in frames.items()
+    }
+    shared = sorted(_shared(unique, columns, active, how, send))
+    aligned = {}
+    for party, frame in frames.items():
+        told = shared if party == active else _unpack(send(active, party, "shared ids", _pack(shared)))
+        aligned[party] = _take(frame, unique[party], told, columns[party])
+        notes.append(f"party '{party}': {len(shared):,} of {len(frame):,} rows are shared by all, sorted by id")
+    return aligned, tuple(notes)
+
+
+def canonical(ids: pd.Series) -> list[str]:
+    """Ids as text that compares equal across files: 7, 7.0, "7" and " 7 " are one id; "" is a missing one.
+
+    >>> canonical(pd.Series([7.0, None])), canonical(pd.Series([" 7", "007"]))
+    (['7', ''], ['7', '007'])
+    """
+    return [
+        "" if missing else _canonical(cell) for cell, missing in zip(ids.tolist(), ids.isna().tolist(), strict=True)
+    ]
+
+
+def _canonical(cell: object) -> str:
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    text = str(cell).strip()
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text
+
+
+def _check(frames: Mapping[str, pd.DataFrame], active: str, how: str) -> None:
+    if how not in HOW:
+        raise BadInput(f"alignment: expected {' or '.join(HOW)}, got '{how}'")
+    if len(frames) < 2:
+        raise BadInput(f"alignment needs at least two parties, got {len(frames)}")
+    if active not in frames:
+        raise BadInput(f"the active party '{active}' is not among the parties{suggest(active, list(frames))}")
+
+
+def _ids(party: str, frame: pd.DataFrame, column: str) -> list[str]:
+    """A party's ids in row order; every row must have one."""
+    known = [str(name) for name in frame.columns]
+    if not column:
+        raise BadInput(f"party '{party}': no id column named; name one of its columns")
+    if column not in known:
+        raise BadInput(f"party '{party}': no id column '{column}'{suggest(column, known)}")
+    ids = canonical(frame.iloc[:, known.index(column)])
+    missing = [row for row, one in enumerate(ids, start=1) if not one]
+    if missing:
+        raise BadInput(
+            f"party '{party}': id column '{column}' has {len(missing):,} missing values, "
+            f"the first in row {missing[0]:,}; every row needs its id"
+        )
+    return ids
+
+
+def _unique(party: str, ids: Sequence[str], rule: str, notes: list[str]) -> dict[str, int]:
+    """Each id with the row that stands for it."""
+    rows = {one: row for row, one in enumerate(ids)}  # a later row replaces an earlier one
+    doubled = len(ids) - len(rows)
+    if not doubled:
+        return rows
+    if rule == "refuse":
+        raise BadInput(f"party '{party}': {doubled:,} rows repeat the id of another; set 'duplicates' to first or last")
+    if rule == "first":
+        rows = {one: len(ids) - 1 - row for row, one in enumerate(reversed(ids))}
+    notes.append(f"party '{party}': {doubled:,} rows repeat the id of another and were dropped, the {rule} one kept")
+    return rows
+
+
+def _shared(
+    unique: Mapping[str, Mapping[str, int]], columns: Mapping[str, str], active: str, how: str, send: Send
+) -> list[str]:
+    """Ids that every party has, as the active party learns them."""
+    shared, asked = list(unique[active]), [active]
+    for party, theirs in unique.items():
+        if party == active:
+            continue
+        before = len(shared)
+        if how == "psi":
+            index = intersect(send, active, shared, party, list(theirs))
+            shared = [shared[i] for i in index]
+        else:
+            shown = set(_unpack(send(party, active, "ids", _pack(list(theirs)))))
+            shared = [one for one in shared if one in shown]
+        asked.append(party)
+        _check_overlap(len(shared), before, len(theirs), asked, columns)
+    return shared
+
+
+def _check_overlap(shared: int, ours: int, theirs: int, asked: Sequence[str], columns: Mapping[str, str]) -> None:
+    if shared >= FEWEST:
+        return
+    names = f"{', '.join(repr(party) for party in asked[:-1])} and {asked[-1]!r}"
+    kinds = sorted({columns[party] for party in asked})
+    check = f"check the id column{'s' if len(kinds) > 1 else ''} {' and '.join(repr(kind) for kind in kinds)}"
+    counts = f"{shared:,} of {ours:,} and {theirs:,} rows shared"
+    if shared == 0:
+        raise BadInput(f"ids of {names} do not overlap: {counts}; {check}")
+    raise BadInput(f"ids of {names} overlap too little: {counts}, expected at least {FEWEST}; {check}")
+
+
+def _take(frame: pd.DataFrame, rows: Mapping[str, int], shared: Sequence[str], column: str) -> pd.DataFrame:
+    index = np.array([rows[one] for one in shared], dtype=np.int64)
+    kept = [i for i, name in enumerate(frame.columns) if str(name) != column]
+    return frame.iloc[index, kept].reset_index(drop=True)
+
+
+def _pack(ids: Sequence[str]) -> Bytes:
+    return to_bytes(json.dumps(list(ids), ensure_ascii=False).encode())
+
+
+def _unpack(payload: Bytes) -> list[str]:
+    return [str(one) for one in json.loads(np.asarray(payload, dtype=np.uint8).tobytes())]

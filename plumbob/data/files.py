@@ -1,0 +1,165 @@
+"""Files into frames: CSV (plain, gzipped, tab separated) and Parquet, with errors that name the place, never a value.
+
+What pandas lets pass is checked here first: rows that are too short, a column name used twice, bytes that are not
+UTF-8. Only an empty cell is missing; `?`, `NA` or `unknown` stay the words they are, for `prepare` to judge.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from plumbob.errors import BadInput, suggest
+
+SEPARATORS = (",", ";", "\t", "|")
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+
+def read_frame(path: Path | str, *, text: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table. Columns named in `text` keep their cells as written: ids such as `007` lose nothing."""
+    path = Path(path)
+    ending = next((end for end in sorted(ENDINGS, key=len, reverse=True) if path.name.lower().endswith(end)), None)
+    if not path.exists():
+        raise BadInput(f"no file '{path}'{_neighbour(path)}")
+    if path.is_dir():
+        raise BadInput(f"'{path}' is a folder; name a file that ends in {', '.join(ENDINGS)}")
+    if ending is None:
+        raise BadInput(f"'{path}' is of an unknown kind; expected a file that ends in {', '.join(ENDINGS)}")
+    frame = _read_parquet(path) if ending == ".parquet" else _read_csv(path, _read_bytes(path, ending), text)
+    if len(frame) == 0:
+        raise BadInput(f"'{path}' has no rows below its header")
+    return frame
+
+
+def _neighbour(path: Path) -> str:
+    """A file of a similar name in the same folder, for the reader who mistyped."""
+    if not path.parent.is_dir():
+        return f"; there is no folder '{path.parent}' either"
+    hint = suggest(path.name, [entry.name for entry in path.parent.iterdir()])
+    return hint if "did you mean" in hint else ""
+
+
+def _read_bytes(path: Path, ending: str) -> bytes:
+    try:
+        data = gzip.decompress(path.read_bytes()) if ending.endswith(".gz") else path.read_bytes()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadInput(f"'{path}' is not a whole gzip file; copy it again") from error
+    except OSError as error:
+        raise BadInput(f"cannot read '{path}': {error.strerror}") from error
+    return _checked_text(path, data)
+
+
+def _checked_text(path: Path, data: bytes) -> bytes:
+    """UTF-8 without a byte-order mark, lines ending in `\\n`, no blank end."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(f"'{path}' is not UTF-8 text (line {line}); save it with the encoding UTF-8") from error
+    if b"\0" in data:
+        raise BadInput(f"'{path}' is not a text file: it holds zero bytes")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    data = data.lstrip(b"\n").rstrip(b"\n")
+    if not data.strip():
+        raise BadInput(f"'{path}' is empty; expected a header row and rows below it")
+    return data
+
+
+def _read_csv(path: Path, data: bytes, text: Sequence[str]) -> pd.DataFrame:
+    separator = sniff(data.split(b"\n", 1)[0].decode(), tab_first=path.name.lower().endswith((".tsv", ".tsv.gz")))
+    header = [name.strip() for name in next(_rows(data, separator))]
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise BadInput(f"'{path}' names the column '{twice[0]}' more than once; column names must differ")
+    _check_widths(path, data, separator, len(header))
+    try:
+        return pd.read_csv(
+            io.BytesIO(data),
+            sep=separator,
+            header=0,
+            names=header,
+            index_col=False,
+            dtype={name: "str" for name in text if name in header},
+            keep_default_na=False,
+            na_values=[""],
+            skipinitialspace=True,
+            skip_blank_lines=len(header) > 1,  # in a file of one column a blank line is a missing value
+            low_memory=False,  # one type for a whole column, whatever the size of the file
+            float_precision="round_trip",
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+        raise BadInput(f"'{path}' cannot be read as a table separated by {_spelt(separator)}") from error
+
+
+def sniff(header: str, *, tab_first: bool = False) -> str:
+    """The separator that cuts the header row into most names; a comma when there is only one name.
+
+    >>> sniff('age;"job, if any";y')
+    ';'
+    """
+    order = ("\t", *SEPARATORS) if tab_first else SEPARATORS
+    bare = re.sub(r'"[^"]*"', "", header)
+    best = max(order, key=bare.count)
+    return best if best in bare else ","
+
+
+def _rows(data: bytes, separator: str) -> Iterator[list[str]]:
+    stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    return csv.reader(stream, delimiter=separator, skipinitialspace=True)
+
+
+def _check_widths(path: Path, data: bytes, separator: str, width: int) -> None:
+    """Every row as wide as the header; pandas would fill a short row with missing values and say nothing."""
+    widths = _quoted_widths(path, data, separator) if b'"' in data else _plain_widths(data, separator)
+    wrong = np.flatnonzero((widths != width) & (widths > 0))
+    if len(wrong):
+        ragged = f"{len(wrong):,} row{'s' if len(wrong) > 1 else ''}"
+        raise BadInput(
+            f"'{path}': {ragged} not as wide as the header of {width} columns, "
+            f"the first is row {wrong[0]} with {widths[wrong[0]]}"
+        )
+
+
+def _plain_widths(data: bytes, separator: str) -> NDArray[np.int64]:
+    """Cells in each line of text without quotes, counted at the speed of a scan; 0 for a blank line."""
+    cells = np.frombuffer(data, dtype=np.uint8)
+    starts = np.concatenate([[0], np.flatnonzero(cells == ord("\n")) + 1])
+    ends = np.append(starts[1:] - 1, len(cells))
+    counts = np.add.reduceat(cells == ord(separator), starts, dtype=np.int64)
+    return np.where(ends == starts, 0, counts + 1)
+
+
+def _quoted_widths(path: Path, data: bytes, separator: str) -> NDArray[np.int64]:
+    """The same where cells may be quoted and hold separators and line ends."""
+    try:
+        return np.array([len(row) for row in _rows(data, separator)], dtype=np.int64)
+    except csv.Error as error:
+        raise BadInput(f"'{path}' cannot be read as a table separated by {_spelt(separator)}") from error
+
+
+def _spelt(separator: str) -> str:
+    return {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}[separator]
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Parquet by pyarrow; an index that was saved by name becomes a column again."""
+    try:
+        frame = pd.read_parquet(path)
+    except Exception as error:  # pyarrow's own errors, of many kinds, name offsets and values
+        raise BadInput(f"'{path}' is not a Parquet file that can be read") from error
+    named = [name for name in frame.index.names if name is not None]
+    frame = frame.reset_index() if named else frame.reset_index(drop=True)
+    frame.columns = pd.Index([str(name) for name in frame.columns])
+    return frame

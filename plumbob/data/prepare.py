@@ -1,0 +1,596 @@
+"""Raw columns into features: every column a number in [0, 1], every choice written down as a note.
+
+A column is recognised by what its cells are, not by the type a file format gave it:
+
+    number    cells that are numbers, also when a file holds them as text
+    binary    exactly two distinct values
+    category  text with few distinct values
+    date      date types, or text in one of the common date formats
+    text      nearly all cells distinct, or too many words for a category: names, remarks, keys; never a feature
+
+Text is looked at once per distinct value, numbers as whole arrays, so that half a million rows take a second. No
+message and no note holds a cell's value: tables are private, error logs are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from plumbob.errors import BadInput, suggest
+from plumbob.federation import Column, FloatArray, IntArray, Table
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "categories": ("ordinal", "onehot", "drop"),
+    "missing": ("refuse", "median", "drop_rows", "drop_column"),
+    "constant": ("drop", "keep"),
+    "dates": ("days", "drop"),
+    "duplicates": ("first", "last", "refuse"),
+}
+
+IDENTIFIERS = frozenset({"id", "url", "uuid", "", "unnamed: 0"})  # the last two: a row index saved without a name
+FEW = 50  # distinct values that make a category or a class, however small the table
+SHARE = 0.05  # or this share of the rows
+MANY = 1_000  # but never more than these
+DISTINCT = 0.9  # share of distinct texts that makes a key of a column
+MOSTLY = 0.8  # share of number cells above which the other cells are mistakes
+SMALL = 20  # rows below which "nearly all distinct" says nothing
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_NO_NUMBER = frozenset({"na", "n/a", "null", "none", "<na>"})  # missing in a column of numbers, a word elsewhere
+_DATE_FORMATS = (
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%d %B %Y",
+    "%Y/%m/%d %H:%M:%S",
+    "%d.%m.%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+)
+_ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}.*)?)?")
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What to do with columns that are not plain numbers.
+
+    categories: `ordinal` codes in sorted order, `onehot` one indicator a value, or `drop`; two-valued columns always
+        stay one binary column.
+    missing: `refuse`, fill with the `median` (the most frequent value where a median means nothing), `drop_rows`,
+        or `drop_column`.
+    constant: `drop` columns of one value, or `keep` them as zeros.
+    dates: `days` since the earliest date, or `drop`.
+    duplicates: of several rows with one id keep the `first` or the `last`, or `refuse`.
+
+    >>> Rules(categories="onehot").categories
+    'onehot'
+    """
+
+    categories: str = "ordinal"
+    missing: str = "refuse"
+    constant: str = "drop"
+    dates: str = "days"
+    duplicates: str = "first"
+
+    def __post_init__(self) -> None:
+        for name, known in CHOICES.items():
+            word = getattr(self, name)
+            if word not in known:
+                raise BadInput(f"rule '{name}': expected {_either(known)}, got '{word}'{_closest(str(word), known)}")
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """One recognised column: its numbers (codes for words), and where they are missing (NaN)."""
+
+    name: str
+    kind: str
+    values: FloatArray
+    words: tuple[str, ...] = ()  # sorted; a value is an index into them
+    remark: str = ""  # how it was recognised, where that is not plain
+
+    @property
+    def missing(self) -> BoolArray:
+        return np.isnan(self.values)
+
+    def rows(self, keep: BoolArray) -> _Cells:
+        return replace(self, values=self.values[keep])
+
+
+@dataclass
+class _Notes:
+    """Decisions as they are made; columns that share one become one sentence."""
+
+    where: str
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    sentences: list[str] = field(default_factory=list)
+
+    def column(self, decision: str, name: str) -> None:
+        self.columns.setdefault(decision, []).append(f"'{name}'")
+
+    def sentence(self, text: str) -> None:
+        self.sentences.append(f"{self.where}: {text}")
+
+    def all(self) -> tuple[str, ...]:
+        grouped = [f"{self.where}: {decision}: {', '.join(names)}" for decision, names in self.columns.items()]
+        return (*grouped, *self.sentences)
+
+
+def prepare(
+    frame: pd.DataFrame,
+    *,
+    name: str,
+    label: str | None = None,
+    ignore: Sequence[str] = (),
+    rules: Rules | None = None,
+    where: str,
+    label_bins: int | None = None,
+) -> Table:
+    """Turn a raw frame into a table of features in [0, 1] and class indices.
+
+    `where` begins every message, such as `party 'bank'`. `label_bins` cuts a label of many numbers into that many
+    classes by quantiles. Rows are kept in order; only the rule `drop_rows` removes some (see `complete_rows`).
+    """
+    rules = rules or Rules()
+    frame = _checked_frame(frame, label, ignore, where)
+    notes = _Notes(where)
+    for column in ignore:
+        notes.column("left out as asked", column)
+    target = None if label is None else _label(frame[label], label, label_bins, where, notes)
+    cells = _usable(_features(frame, label, ignore, where), rules, notes)
+    cells = _without_gaps(cells, rules, where, notes)
+    if rules.missing == "drop_rows":
+        cells, target = _drop_rows(cells, target, len(frame), where, notes)
+    columns, values = _encode(cells, rules, notes)
+    if not columns:
+        raise BadInput(f"{where} has no columns that can be features; {_why_none(notes)}")
+    _check_names(columns, where)
+    classes = () if target is None else target.words
+    codes = None if target is None else target.values.astype(np.int64)
+    return Table(name, tuple(columns), values, codes, classes, notes.all())
+
+
+def complete_rows(
+    frame: pd.DataFrame,
+    *,
+    label: str | None = None,
+    ignore: Sequence[str] = (),
+    rules: Rules | None = None,
+    where: str,
+) -> BoolArray:
+    """Which rows lack no feature: those the rule `drop_rows` keeps.
+
+    Aligned parties must drop the same rows, so a federation intersects these masks before it prepares any table.
+    """
+    frame = _checked_frame(frame, label, ignore, where)
+    cells = _usable(_features(frame, label, ignore, where), rules or Rules(), _Notes(where))
+    return _complete([one for one in cells if not one.missing.all()], len(frame))
+
+
+def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> pd.DataFrame:
+    """The frame with its column names as text, once it is known to hold what was asked for."""
+    known = [str(column) for column in frame.columns]
+    frame = frame.set_axis(known, axis=1)
+    if frame.shape[1] == 0:
+        raise BadInput(f"{where} has no columns; expected a header row")
+    if len(frame) == 0:
+        raise BadInput(f"{where} has no rows")
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise BadInput(f"{where}: column '{twice[0]}' occurs more than once; column names must differ")
+    if label is not None and label not in known:
+        raise BadInput(f"{where}: no label column '{label}'{suggest(label, known)}")
+    for column in ignore:
+        if column not in known:
+            raise BadInput(f"{where}: no column '{column}' to ignore{suggest(column, known)}")
+    return frame
+
+
+def _features(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> list[_Cells]:
+    """Every column but the label and the ignored ones, recognised."""
+    skipped = {label, *ignore}
+    return [_recognise(frame[name], name, where) for name in frame.columns if name not in skipped]
+
+
+def _usable(cells: Iterable[_Cells], rules: Rules, notes: _Notes) -> list[_Cells]:
+    """Columns that may become features; the others are dropped with a note."""
+    kept = []
+    for one in cells:
+        reason = _unusable(one, rules)
+        if reason:
+            notes.column(reason, one.name)
+        else:
+            kept.append(one)
+            if one.remark:
+                notes.column(one.remark, one.name)
+    return kept
+
+
+def _unusable(cells: _Cells, rules: Rules) -> str:
+    if cells.kind == "identifier":
+        return "dropped as identifiers"
+    if cells.kind == "text":
+        return "dropped as free text or keys, too many distinct values for categories"
+    if cells.kind == "category" and rules.categories == "drop":
+        return "dropped as categories, by the rule 'categories'"
+    if cells.kind == "date" and rules.dates == "drop":
+        return "dropped as dates, by the rule 'dates'"
+    return ""
+
+
+# recognising
+
+
+def _recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> _Cells:
+    """What kind of column this is, and its cells as numbers or codes."""
+    if name.lower() in IDENTIFIERS and not is_label:
+        return _Cells(name, "identifier", np.zeros(len(series)))
+    series = _plain(series, name, where)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return _dates(series, name, "")
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        return _numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), name, where)
+    return _words(series, name, where, is_label)
+
+
+def _plain(series: pd.Series, name: str, where: str) -> pd.Series:
+    """Numbers, dates or text in pandas' basic types, out of whatever a file or a caller used."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(series.dtype.categories.dtype)
+    if pd.api.types.is_timedelta64_dtype(series.dtype):
+        return series / pd.Timedelta(days=1)
+    if series.dtype != object:
+        if pd.api.types.is_complex_dtype(series.dtype):
+            raise BadInput(f"{where}: column '{name}' holds complex numbers; give their parts as columns")
+        return series
+    kind = pd.api.types.infer_dtype(series, skipna=True)
+    if kind in ("date", "datetime", "datetime64"):
+        return pd.to_datetime(series, utc=True)
+    if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
+        return series.astype("float64")
+    if kind in ("string", "empty", "mixed-integer") or series.dropna().map(np.isscalar).all():
+        return series.where(series.isna(), series.astype(str))
+    raise BadInput(
+        f"{where}: column '{name}' holds cells that are neither numbers, text nor dates; put it under 'ignore'"
+    )
+
+
+def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> _Cells:
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise BadInput(
+            f"{where}: column '{name}' has {_count(len(infinite), 'infinite value')}, the first in row "
+            f"{infinite[0] + 1:,}; give numbers or leave the cells empty"
+        )
+    return _Cells(name, "binary" if _two_valued(values) else "number", values, (), remark)
+
+
+def _two_valued(values: FloatArray) -> bool:
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return False
+    low, high = present.min(), present.max()
+    return bool(low < high and np.all((present == low) | (present == high)))
+
+
+def _words(series: pd.Series, name: str, where: str, is_label: bool) -> _Cells:
+    """A column of text: numbers or dates in disguise, categories, or free text."""
+    codes, raw = pd.factorize(series)
+    words, codes = _merged(codes, [str(word).strip() for word in raw])
+    if not words:
+        return _Cells(name, "number", np.full(len(series), np.nan))
+    numbers = _numbers_in_text(codes, words, name, where, is_label)
+    if numbers is not None:
+        return numbers
+    dates = _dates_in_text(codes, words, name)
+    if dates is not None:
+        return dates
+    values = np.where(codes < 0, np.nan, codes.astype(np.float64))
+    return _Cells(name, _kind_of_words(len(words), int(np.sum(codes >= 0))), values, words)
+
+
+def _merged(codes: IntArray, raw: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Distinct words in sorted order and codes into them; -1 for a missing cell (empty, blank or NaN)."""
+    words = tuple(sorted({word for word in raw if word and word.lower() != "nan"}))
+    place = {word: i for i, word in enumerate(words)}
+    renamed = np.array([place.get(word, -1) for word in raw] + [-1], dtype=np.int64)
+    return words, renamed[codes]  # a code of -1 finds the last entry, which is -1
+
+
+def _kind_of_words(distinct: int, rows: int) -> str:
+    if distinct == 2:
+        return "binary"
+    key_like = rows >= SMALL and distinct >= DISTINCT * rows
+    return "category" if distinct <= _most_words(rows) and not key_like else "text"
+
+
+def _most_words(rows: int) -> int:
+    return max(FEW, min(MANY, int(SHARE * rows)))
+
+
+def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool) -> _Cells | None:
+    """Numbers stored as text; a column of numbers with words among them is a mistake to be mended by its owner."""
+    parsed = np.array([_number(word) for word in words] + [np.nan])
+    gaps = np.array([word.lower() in _NO_NUMBER for word in words] + [True])
+    cells = parsed[codes]
+    strange = np.isnan(cells) & ~gaps[codes]
+    numeric = int(np.sum(~np.isnan(cells)))
+    if numeric and not strange.any():
+        return _numbers(cells, name, where, "read as numbers stored as text")
+    if is_label:
+        return None
+    if numeric and numeric >= MOSTLY * (numeric + strange.sum()):
+        raise BadInput(
+            f"{where}: column '{name}' is of numbers but {_count(int(strange.sum()), 'cell')} cannot be read as one, "
+            f"the first in row {int(np.argmax(strange)) + 1:,}; mend the cells or put the column under 'ignore'"
+        )
+    commas = np.array([bool(_DECIMAL_COMMA.fullmatch(word)) or bool(_NUMBER.fullmatch(word)) for word in words])
+    if commas.all():
+        raise BadInput(f"{where}: column '{name}' writes numbers with a decimal comma; write them with a point")
+    return None
+
+
+def _number(word: str) -> float:
+    if _NUMBER.fullmatch(word):
+        return float(word)
+    return float(word) if _INFINITE.fullmatch(word) else np.nan
+
+
+def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> _Cells | None:
+    """Text in which every word is a date of one and the same format."""
+    if not any(character.isdigit() for character in words[0]):
+        return None
+    listed = pd.Series(list(words), dtype="str")
+    for form in (*(["ISO8601"] if all(map(_ISO_DATE.fullmatch, words)) else []), *_DATE_FORMATS):
+        parse = _parser(form)
+        if parse(listed[:1]).isna().any():
+            continue
+        dates = parse(listed)
+        if not dates.isna().any():
+            spread = pd.concat([dates, pd.Series([pd.NaT], dtype=dates.dtype)], ignore_index=True)
+            return _dates(spread.iloc[codes], name, f"read as dates written as {_spelt(form)}")
+    return None
+
+
+def _parser(form: str) -> Callable[[pd.Series], pd.Series]:
+    return lambda texts: pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+
+
+def _spelt(form: str) -> str:
+    if form == "ISO8601":
+        return "year-month-day"
+    words = {"%Y": "year", "%m": "month", "%d": "day", "%b": "month", "%B": "month", " %H:%M": "", ":%S": ""}
+    for code, word in words.items():
+        form = form.replace(code, word)
+    return form
+
+
+def _dates(series: pd.Series, name: str, remark: str) -> _Cells:
+    """Days since the column's earliest date."""
+    days = (series - series.min()) / pd.Timedelta(days=1)
+    return _Cells(name, "date", days.to_numpy(dtype=np.float64, na_value=np.nan), (), remark)
+
+
+# missing cells
+
+
+def _without_gaps(cells: list[_Cells], rules: Rules, where: str, notes: _Notes) -> list[_Cells]:
+    """Columns with their missing cells refused, filled, or the column gone; `drop_rows` leaves them for later."""
+    return [whole for one in cells if (whole := _without_gap(one, rules, where, notes)) is not None]
+
+
+def _without_gap(cells: _Cells, rules: Rules, where: str, notes: _Notes) -> _Cells | None:
+    gaps = int(cells.missing.sum())
+    if not gaps:
+        return cells
+    if rules.missing == "refuse":
+        raise BadInput(
+            f"{where}: column '{cells.name}' has {_count(gaps, 'missing value')}; "
+            "fill them or set 'missing' to median, drop_rows or drop_column"
+        )
+    if gaps == len(cells.values):
+        notes.column("dropped as empty", cells.name)
+        return None
+    if rules.missing == "drop_column":
+        notes.sentence(f"column '{cells.name}' dropped for {_count(gaps, 'missing value')}")
+        return None
+    if rules.missing == "drop_rows":
+        return cells
+    how = "the median" if cells.kind in ("number", "date") else "the most frequent value"
+    notes.sentence(f"column '{cells.name}': {_count(gaps, 'missing value')} filled with {how}")
+    return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values))
+
+
+def _middle(cells: _Cells) -> float:
+    """Median of an ordered column; the most frequent value where one between two values would mean nothing."""
+    present = cells.values[~cells.missing]
+    if cells.kind in ("number", "date"):
+        return float(np.median(present))
+    values, counts = np.unique(present, return_counts=True)
+    return float(values[np.argmax(counts)])
+
+
+def _complete(cells: Iterable[_Cells], rows: int) -> BoolArray:
+    keep = np.ones(rows, dtype=np.bool_)
+    for one in cells:
+        keep &= ~one.missing
+    return keep
+
+
+def _drop_rows(
+    cells: list[_Cells], target: _Cells | None, rows: int, where: str, notes: _Notes
+) -> tuple[list[_Cells], _Cells | None]:
+    keep = _complete(cells, rows)
+    if keep.all():
+        return cells, target
+    if not keep.any():
+        raise BadInput(f"{where}: every row has a missing value; fill them or set 'missing' to median or drop_column")
+    notes.sentence(f"{rows - int(keep.sum()):,} of {rows:,} rows dropped for missing values")
+    return [one.rows(keep) for one in cells], None if target is None else _used(target.rows(keep), where)
+
+
+# encoding
+
+
+def _encode(cells: list[_Cells], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
+    """The final columns and their values, written once into one array."""
+    cells = [_compact(one) for one in cells]
+    kept = [one for one in cells if not _dropped_as_constant(one, rules, notes)]
+    columns = [column for one in kept for column in _columns(one, rules, notes)]
+    values = np.empty((len(cells[0].values) if cells else 0, len(columns)))
+    at = 0
+    for one in kept:
+        if _is_onehot(one, rules):
+            for code in range(len(one.words)):
+                values[:, at + code] = one.values == code
+            at += len(one.words)
+        else:
+            values[:, at] = scale(one.values, columns[at].low, columns[at].high)
+            at += 1
+    return columns, values
+
+
+def _check_names(columns: Sequence[Column], where: str) -> None:
+    """An indicator is named after its value, and may so take the name of another column."""
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            source = column.source or column.name
+            raise BadInput(f"{where}: an indicator of '{source}' has the name of another column; rename that column")
+        seen.add(column.name)
+
+
+def _compact(cells: _Cells) -> _Cells:
+    """Words that no row uses any more (their rows were dropped) leave no code behind."""
+    if not cells.words:
+        return cells
+    used, codes = np.unique(cells.values.astype(np.int64), return_inverse=True)
+    if len(used) == len(cells.words):
+        return cells
+    return replace(cells, words=tuple(cells.words[i] for i in used), values=codes.astype(np.float64))
+
+
+def _dropped_as_constant(cells: _Cells, rules: Rules, notes: _Notes) -> bool:
+    if cells.values.min() < cells.values.max():
+        return False
+    if rules.constant == "keep":
+        notes.column("kept although constant", cells.name)
+        return False
+    notes.column("dropped as constant", cells.name)
+    return True
+
+
+def _is_onehot(cells: _Cells, rules: Rules) -> bool:
+    return cells.kind == "category" and rules.categories == "onehot"
+
+
+def _columns(cells: _Cells, rules: Rules, notes: _Notes) -> list[Column]:
+    low, high = float(cells.values.min()), float(cells.values.max())
+    if _is_onehot(cells, rules):
+        notes.column("categories turned into one indicator a value", cells.name)
+        return [Column(f"{cells.name}={word}", "indicator", cells.name) for word in cells.words]
+    if cells.kind == "category":
+        notes.column("categories coded in sorted order", cells.name)
+    elif cells.kind == "date":
+        notes.column("dates turned into days since the earliest", cells.name)
+    elif cells.words:
+        notes.column("two words coded as 0 and 1 in sorted order", cells.name)
+    return [Column(cells.name, cells.kind, "", low, high)]
+
+
+def scale(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Min-max to [0, 1]; zeros for a constant. A range too wide for a float is halved first.
+
+    >>> scale(np.array([2.0, 3.0, 4.0]), 2.0, 4.0)
+    array([0. , 0.5, 1. ])
+    """
+    if low == high:
+        return np.zeros(len(values))
+    if not np.isfinite(high - low):
+        return scale(values / 2, low / 2, high / 2)
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
+
+
+# the label
+
+
+def _label(series: pd.Series, name: str, bins: int | None, where: str, notes: _Notes) -> _Cells:
+    """The label as class indices (values) and class names (words)."""
+    cells = _recognise(series, name, where, is_label=True)
+    gaps = int(cells.missing.sum())
+    if gaps:
+        raise BadInput(f"{where}: label '{name}' has {_count(gaps, 'missing value')}; every row needs its class")
+    if bins is not None:
+        return _binned(cells, bins, where, notes)
+    distinct = len(np.unique(cells.values))
+    if cells.kind == "date" or cells.kind == "text" or (not cells.words and distinct > FEW):
+        kind = {"date": "dates", "text": "distinct texts"}.get(cells.kind, "distinct numbers")
+        mend = "bin it: set 'label_bins'" if kind == "distinct numbers" else "name another label"
+        raise BadInput(f"{where}: label '{name}' takes {distinct:,} {kind}, too many for classes; {mend}")
+    if pd.api.types.is_bool_dtype(series.dtype):
+        cells = replace(cells, words=("False", "True"))
+    return _used(cells, where)
+
+
+def _used(cells: _Cells, where: str) -> _Cells:
+    """Classes renumbered to those that occur; at least two must."""
+    used, codes = np.unique(cells.values, return_inverse=True)
+    if len(used) < 2:
+        raise BadInput(f"{where}: label '{cells.name}' takes only one value; a model needs at least two classes")
+    words = tuple(cells.words[int(i)] for i in used) if cells.words else tuple(_class_name(value) for value in used)
+    return replace(cells, values=codes.astype(np.float64), words=words)
+
+
+def _class_name(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(float(value))
+
+
+def _binned(cells: _Cells, bins: int, where: str, notes: _Notes) -> _Cells:
+    """Classes of about equal size, `q1` the lowest; a value on an edge belongs to the lower class."""
+    if cells.words or cells.kind == "date":
+        raise BadInput(f"{where}: label '{cells.name}' is not of numbers, so it cannot be cut into {bins} bins")
+    if bins < 2:
+        raise BadInput(f"{where}: label_bins: expected 2 or more, got {bins}")
+    edges = np.quantile(cells.values, np.arange(1, bins) / bins)
+    codes = np.searchsorted(edges, cells.values, side="left")
+    if len(np.unique(codes)) < bins:
+        raise BadInput(f"{where}: label '{cells.name}' has too few distinct values for {bins} bins; ask for fewer")
+    notes.sentence(f"label '{cells.name}' cut into {bins} classes by quantiles")
+    return replace(cells, values=codes.astype(np.float64), words=tuple(f"q{i + 1}" for i in range(bins)))
+
+
+# words for messages
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _either(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _closest(word: str, known: tuple[str, ...]) -> str:
+    """Only a close word: the sentence names all known ones already."""
+    hint = suggest(word, known)
+    return hint if "did you mean" in hint else ""
+
+
+def _why_none(notes: _Notes) -> str:
+    told = [note.partition(": ")[2] for note in notes.all() if "dropped" in note]
+    return "; ".join(told) if told else "it holds nothing beside its label and ignored columns"

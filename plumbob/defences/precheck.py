@@ -1,0 +1,56 @@
+"""Pre-processing check (luo2021, Section VII): what can be told before anything is trained.
+
+A party with at most c - 1 columns can be solved for exactly; a column that correlates strongly with the active
+party's can be guessed from them. Both are known before the collaboration starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbob.correlation import correlations
+from plumbob.federation import Federation
+
+STRONG = 0.7  # an absolute correlation from which half of a column's variance is told by one other column
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One reason for care, before training."""
+
+    party: str
+    reason: str  # classes or correlation
+    words: str
+
+
+def precheck(federation: Federation, strong: float = STRONG) -> list[Caution]:
+    """Reasons for care for each passive party; none means that these two checks found nothing, not that all is safe."""
+    classes = len(federation.classes)
+    own = federation[federation.active].values
+    warnings = []
+    for name in federation.passive:
+        party = federation[name]
+        if len(party.columns) <= classes - 1:
+            warnings.append(
+                Caution(
+                    name,
+                    "classes",
+                    f"'{name}' brings {len(party.columns)} columns and there are {classes} classes: scores of a logistic "
+                    f"regression are {classes - 1} equations, enough to solve for every value",
+                )
+            )
+        strongest = np.abs(correlations(own, party.values)).max(axis=0, initial=0.0)
+        high = [column.name for column, value in zip(party.columns, strongest, strict=True) if value >= strong]
+        if high:
+            warnings.append(
+                Caution(
+                    name,
+                    "correlation",
+                    f"{len(high)} of {len(party.columns)} columns of '{name}' correlate at {strong:.1f} or more with a "
+                    f"column of '{federation.active}': {', '.join(high)}",
+                )
+            )
+    return warnings
+

@@ -1,0 +1,180 @@
+"""Parties, their columns, and the federation they form once their rows are aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.errors import BadInput, suggest
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One feature as the model sees it: scaled to [0, 1], with the range it had before scaling."""
+
+    name: str
+    kind: str = "number"  # number, binary, category (ordinal code), indicator (one of a one-hot group), date
+    source: str = ""  # the raw column it was made from, when that has another name
+    low: float = 0.0  # raw value that became 0
+    high: float = 1.0  # raw value that became 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A prepared table: every feature a number in [0, 1], the label (if it has one) a class index.
+
+    >>> table = Table("toy", (Column("age"),), np.array([[0.0], [1.0]]), np.array([0, 1]), ("no", "yes"))
+    >>> table.values.shape
+    (2, 1)
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    values: FloatArray
+    label: IntArray | None = None
+    classes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what preparation did, one sentence each, no raw values
+    public: bool = False  # a published data set: pictures of its rows may be shown
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def rows(self, index: IntArray) -> Table:
+        """The same table with the given rows, in the given order."""
+        label = None if self.label is None else self.label[index]
+        return replace(self, values=self.values[index], label=label)
+
+
+@dataclass(frozen=True)
+class Party:
+    """Holds some columns for the shared rows."""
+
+    name: str
+    columns: tuple[Column, ...]
+    values: FloatArray
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise BadInput(f"party '{self.name}' has no columns; give it at least one feature")
+        if self.values.shape[1] != len(self.columns):
+            raise BadInput(
+                f"party '{self.name}': expected {len(self.columns)} columns of values, got {self.values.shape[1]}"
+            )
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Where a column of the joint model lives."""
+
+    party: str
+    column: Column
+
+    @property
+    def name(self) -> str:
+        return f"{self.party}.{self.column.name}"
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Parties with their rows aligned; the active one holds the label. The model's columns are theirs, in party order."""
+
+    parties: tuple[Party, ...]
+    active: str
+    label: IntArray
+    classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [party.name for party in self.parties]
+        if len(self.parties) < 2:
+            raise BadInput(f"a federation needs at least two parties, got {len(self.parties)}")
+        if len(set(names)) != len(names):
+            raise BadInput(f"party names must differ, got {', '.join(names)}")
+        if self.active not in names:
+            raise BadInput(f"the active party '{self.active}' is not among the parties{suggest(self.active, names)}")
+        for party in self.parties:
+            if len(party.values) != len(self.label):
+                raise BadInput(
+                    f"party '{party.name}' has {len(party.values)} rows, the label has {len(self.label)}; align them first"
+                )
+        if len(np.unique(self.label)) < 2:
+            raise BadInput("the label takes only one value in the shared rows; a model needs at least two classes")
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        return tuple(Feature(party.name, column) for party in self.parties for column in party.columns)
+
+    @property
+    def passive(self) -> tuple[str, ...]:
+        return tuple(party.name for party in self.parties if party.name != self.active)
+
+    @property
+    def values(self) -> FloatArray:
+        """All columns side by side, as only central training and scoring may see them."""
+        return np.hstack([party.values for party in self.parties])
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __getitem__(self, name: str) -> Party:
+        for party in self.parties:
+            if party.name == name:
+                return party
+        raise BadInput(f"no party '{name}'{suggest(name, [party.name for party in self.parties])}")
+
+    def rows(self, index: IntArray) -> Federation:
+        """The same parties on the given rows."""
+        parties = tuple(replace(party, values=party.values[index]) for party in self.parties)
+        return replace(self, parties=parties, label=self.label[index])
+
+
+def halves(label: IntArray, rng: np.random.Generator, share: float = 0.5) -> tuple[IntArray, IntArray]:
+    """Random rows for training and the others, in random order; the first row of every class trains.
+
+    So a model never lacks a class that exists, however rare.
+    """
+    order = rng.permutation(len(label))
+    first = np.unique(label[order], return_index=True)[1]
+    order = np.concatenate([order[first], np.delete(order, first)])
+    cut = max(len(first), min(len(order) - 1, round(share * len(order))))
+    return order[:cut], order[cut:]
+
+
+def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Federation:
+    """One table dealt out to parties by column name; the active party keeps the label."""
+    if table.label is None:
+        raise BadInput(f"table '{table.name}' has no label; name the label column")
+    position = {name: i for i, name in enumerate(table.names)}
+    taken: dict[str, str] = {}
+    parties = []
+    for party, names in owners.items():
+        for name in names:
+            if name not in position:
+                raise BadInput(f"party '{party}': no column '{name}' in '{table.name}'{suggest(name, table.names)}")
+            if name in taken:
+                raise BadInput(f"column '{name}' is given to both '{taken[name]}' and '{party}'; columns must not overlap")
+            taken[name] = party
+        index = [position[name] for name in names]
+        parties.append(Party(party, tuple(table.columns[i] for i in index), table.values[:, index]))
+    return Federation(tuple(parties), active, table.label, table.classes, table.notes)
+
+
+def split_at_random(table: Table, unknown: float | int, rng: np.random.Generator) -> Federation:
+    """The papers' two parties: a random share (or number) of the columns belongs to `passive`, the rest to `active`."""
+    total = len(table.columns)
+    count = unknown if isinstance(unknown, int) else round(unknown * total)
+    if not 0 < count < total:
+        raise BadInput(f"unknown columns: expected 1 to {total - 1} of {total}, got {count}")
+    hidden = set(rng.permutation(total)[:count].tolist())
+    owners = {
+        "active": [name for i, name in enumerate(table.names) if i not in hidden],
+        "passive": [name for i, name in enumerate(table.names) if i in hidden],
+    }
+    return split(table, owners, "active")

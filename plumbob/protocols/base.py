@@ -1,0 +1,112 @@
+"""What every protocol is: parties that train and predict together, with every message in a transcript."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.transcript import COORDINATOR, Transcript
+
+
+class Model(ABC):
+    """A joint model over all columns, as plain arrays."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """The parameters, as the coordinator seals them and a white-box threat gets them."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
+        """The model of such arrays."""
+
+    @abstractmethod
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Confidence scores, one row per row and one column per class."""
+
+    @abstractmethod
+    def reordered(self, order: IntArray) -> Self:
+        """The same model for columns in another order: its column i is this one's column order[i]."""
+
+    @abstractmethod
+    def part(self, columns: IntArray) -> dict[str, Array]:
+        """What the party that owns these columns needs in order to take part in a prediction."""
+
+
+class Protocol(ABC):
+    """One kind of joint model. `fit` trains it centrally, as luo2021 does; `predict` is the real exchange."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def fit(self, values: FloatArray, label: IntArray, classes: int, rng: np.random.Generator) -> Model:
+        """Train on complete rows."""
+
+    @abstractmethod
+    def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
+        """What a party sends the coordinator about the requested rows: a function of its own columns and part."""
+
+    @abstractmethod
+    def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
+        """The coordinator's scores from all parties' answers."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
+
+
+def column_positions(federation: Federation) -> dict[str, IntArray]:
+    """Each party's columns, as positions in the joint model."""
+    owners = np.array([feature.party for feature in federation.features])
+    return {party.name: np.flatnonzero(owners == party.name) for party in federation.parties}
+
+
+def predict(
+    protocol: Protocol,
+    model: Model,
+    federation: Federation,
+    others: Federation,
+    *,
+    release: Callable[[FloatArray], FloatArray] | None = None,
+    batch: int = 65536,
+) -> Transcript:
+    """Score the federation's rows together; the transcript holds all that crossed.
+
+    The coordinator deals each party its part of the model. For every batch the active party names the rows, each party
+    answers from its own columns, the coordinator combines the answers and sends the active party the scores, or what
+    `release` makes of them.
+    `others` are rows outside of the prediction (those of training): sealed for scoring and for auxiliary-row grants.
+    """
+    names = tuple(party.name for party in federation.parties)
+    log = Transcript(protocol.name, federation.active, names, federation.features, federation.classes)
+    columns = column_positions(federation)
+    parts: dict[str, dict[str, Array]] = {}
+    for party in federation.parties:
+        log.seal(party.name, "columns", party.values)
+        parts[party.name] = {
+            name: log.send(COORDINATOR, party.name, "setup", 0, name, array)
+            for name, array in model.part(columns[party.name]).items()
+        }
+    for name, array in model.arrays().items():
+        log.seal(COORDINATOR, f"model/{name}", array)
+    log.seal(COORDINATOR, "other rows", others.values)
+    log.seal(COORDINATOR, "other labels", others.label)
+    for round, start in enumerate(range(0, len(federation), batch)):
+        rows = np.arange(start, min(start + batch, len(federation)))
+        answers = {}
+        for party in federation.parties:
+            asked = rows
+            if party.name != federation.active:
+                asked = log.send(federation.active, party.name, "predict", round, "rows", rows)
+            reply = protocol.answer(party, parts[party.name], asked)
+            answers[party.name] = log.send(party.name, COORDINATOR, "predict", round, "answer", reply)
+        scores = protocol.combine(model, answers, columns)
+        if release is not None:
+            scores = release(scores)
+        log.send(COORDINATOR, federation.active, "predict", round, "scores", scores)
+    return log

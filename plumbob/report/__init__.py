@@ -1,0 +1,1 @@
+"""The page, the terminal tables and the plots."""

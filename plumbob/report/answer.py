@@ -1,0 +1,280 @@
+"""What a report says, apart from how it looks: the worst case of every column and the sentences about it.
+
+A defender cares for the strongest attack, so a column is named by its worst verdict over all attacks and shares of
+unknown columns that were tried. The page and the terminal both speak through this module.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plumbob.audit.judge import LEVELS, Summary, Verdict, group
+from plumbob.threats import THREATS
+
+LEVEL_WORDS = {"exact": "recovered", "leak": "leaks", "order": "order leaks", "none": "no leak"}
+LEVEL_ICONS = {"exact": "●", "leak": "◐", "order": "▲", "none": "○"}
+BASELINES = {
+    "uniform": "uniform guess",
+    "normal": "normal guess",
+    "own_mean": "own mean",
+    "own_row_mean": "own row mean",
+    "best_constant": "best constant",
+    "random_path": "random path",
+}
+JOINERS = "\u200c\u200d"  # some scripts and emoji need them; every other format character could disguise a name
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What one answer is about: everything of a setting but the attack and the share of unknown columns."""
+
+    data: str
+    protocol: str
+    threat: str
+    defence: str
+
+    @property
+    def learner(self) -> str:
+        """Who learns, in words."""
+        return _threat_words(self.threat)[0]
+
+    @property
+    def knowledge(self) -> str:
+        """What the curious know beyond their messages, in words."""
+        return _threat_words(self.threat)[1]
+
+    @property
+    def words(self) -> str:
+        """The scene in a few words, without the threat."""
+        words = f"{plain(self.protocol)} on {plain(self.data)}"
+        return f"{words}, {defence_words(self.defence)}" if defended(self.defence) else words
+
+
+@dataclass(frozen=True)
+class ColumnAnswer:
+    """The worst that happens to one column."""
+
+    scene: Scene
+    attack: str
+    unknown: float
+    metric: str
+    rows: int
+    verdict: Verdict
+
+    @property
+    def severity(self) -> tuple[int, float]:
+        return LEVELS.index(self.verdict.level), self.verdict.gain
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that was found in one scene, columns worst first."""
+
+    scene: Scene
+    columns: tuple[ColumnAnswer, ...]
+    summaries: tuple[Summary, ...]
+
+    @property
+    def level(self) -> str:
+        return max((column.verdict.level for column in self.columns), key=LEVELS.index, default="none")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many columns ended at each level, worst first."""
+        found = Counter(column.verdict.level for column in self.columns)
+        return {level: found[level] for level in reversed(LEVELS)}
+
+    @property
+    def leaking(self) -> int:
+        return sum(number for level, number in self.counts.items() if level != "none")
+
+    @property
+    def headline(self) -> str:
+        total = len(self.columns)
+        if not self.leaking:
+            return f"No leak above baseline was found in {count(total, 'column')}"
+        verb = "leaks" if self.leaking == 1 else "leak"
+        return f"Yes: {self.leaking} of {count(total, 'column')} {verb} to {self.scene.learner}"
+
+    @property
+    def breakdown(self) -> str:
+        """What kind of leak, in one sentence."""
+        words = {
+            "exact": "recovered exactly",
+            "leak": "guessed better than any baseline",
+            "order": "in the order of their rows only",
+            "none": "without a leak above baseline",
+        }
+        parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
+        return f"{sentence_list(parts)}." if parts else "No column was unknown."
+
+    @property
+    def attacks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(summary.setting.attack for summary in self.summaries))
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return tuple(sorted({summary.setting.unknown for summary in self.summaries}))
+
+
+def answers(summaries: Iterable[Summary]) -> list[Answer]:
+    """One answer per scene, the worst first."""
+    scenes = group(summaries, lambda s: Scene(s.setting.data, s.setting.protocol, s.setting.threat, s.setting.defence))
+    found = [Answer(scene, tuple(_columns(scene, parts)), tuple(parts)) for scene, parts in scenes.items()]
+    return sorted(found, key=lambda a: (LEVELS.index(a.level), a.leaking / max(1, len(a.columns))), reverse=True)
+
+
+def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
+    """Every column of every data set once per defence: its worst case over threats, protocols and attacks."""
+    columns = (column for answer in found for column in answer.columns)
+    groups = group(columns, lambda c: (c.scene.data, c.scene.defence, c.verdict.column))
+    worst = (max(parts, key=lambda c: c.severity) for parts in groups.values())
+    return sorted(worst, key=lambda c: c.severity, reverse=True)
+
+
+def overall(found: Sequence[Answer]) -> str:
+    """The first sentence of a report, without its full stop."""
+    if not found:
+        return "Nothing was measured, so there is no answer"
+    if len(found) == 1:
+        return found[0].headline
+    leaking = sum(answer.leaking > 0 for answer in found)
+    if not leaking:
+        return f"No leak above baseline was found in any of the {len(found)} situations tested"
+    situations = f"all {len(found)}" if leaking == len(found) else f"{leaking} of {len(found)}"
+    return f"Yes: columns leak in {situations} situations tested"
+
+
+def how(answer: Answer) -> str:
+    """By which attack, and how exactly at worst."""
+    if not answer.leaking:
+        tried = sentence_list([plain(attack) for attack in answer.attacks])
+        return f"Tried without success: {tried}."
+    winners = Counter(column.attack for column in answer.columns if column.verdict.level != "none").most_common()
+    named = [f"{plain(attack)} ({count(number, 'column')})" for attack, number in winners]
+    return f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0])}"
+
+
+def sure(answer: Answer) -> str:
+    """On how much evidence the answer stands."""
+    trials = sorted({summary.trials for summary in answer.summaries})
+    rows = sorted({summary.rows for summary in answer.summaries})
+    words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
+    worst = answer.columns[0].verdict if answer.columns else None
+    if worst:
+        low, high = worst.gain - worst.margin, min(1.0, worst.gain + worst.margin)
+        words += (
+            f" Largest gain over guessing: {percent(worst.gain)}"
+            f" (95 % interval {percent(low)} to {percent(high)})."
+            if answer.leaking
+            else f" Largest gain over guessing: {percent(worst.gain)} ± {percent(worst.margin)}, within chance."
+        )
+    if trials[0] == 1:
+        words += " One trial shows the error of sampling rows only; run more before you rely on it."
+    return words
+
+
+def scope(answer: Answer) -> str:
+    """Which share of the columns was unknown, where more than one answer hides behind the headline."""
+    shares = answer.shares
+    shifting = any(len(summary.verdicts) > summary.unknown_columns for summary in answer.summaries)
+    if len(shares) > 1:
+        words = f"{len(shares)} shares of unknown columns, {percent(shares[0])} to {percent(shares[-1])}, were tried."
+        words += " The headline uses them all: a column counts by its worst case."
+        return words + (" Which columns were unknown changed from trial to trial." if shifting else "")
+    words = f"{percent(shares[0])} of the columns were unknown to the curious side."
+    return words + (" Which ones changed from trial to trial, and all count." if shifting else "")
+
+
+def plain(text: str) -> str:
+    """A name on one line, without the characters that steer a terminal or turn the direction of writing."""
+    kept = []
+    for char in text:
+        category = unicodedata.category(char)
+        if char in "\t\n\r\v\f" or category in ("Zl", "Zp"):
+            kept.append(" ")
+        elif category in ("Cc", "Cs") or (category == "Cf" and char not in JOINERS):
+            continue
+        else:
+            kept.append(char)
+    return "".join(kept).strip() or "(unnamed)"
+
+
+def baseline_words(name: str) -> str:
+    return BASELINES.get(name, plain(name.replace("_", " ")))
+
+
+def defended(defence: str) -> bool:
+    return defence.strip().lower() not in ("", "none")
+
+
+def defence_words(defence: str) -> str:
+    return f"with {plain(defence)}" if defended(defence) else "without defence"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(share: float) -> str:
+    """A share for a reader; a loss beyond 100 % says no more than that.
+
+    >>> percent(0.123), percent(-7.0)
+    ('12 %', 'below −100 %')
+    """
+    if share < -1:
+        return "below −100 %"
+    rounded = round(100 * share)
+    return f"{rounded} %" if rounded >= 0 else f"−{-rounded} %"
+
+
+def number(value: float) -> str:
+    """Three digits that matter.
+
+    >>> number(0.03751), number(3e-17), number(1234.5)
+    ('0.0375', '3e-17', '1,234')
+    """
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-4 or abs(value) >= 1e6:
+        return f"{value:.2g}".replace("-", "−", 1) if value < 0 else f"{value:.2g}"
+    text = f"{abs(value):,.0f}" if abs(value) >= 1000 else f"{abs(value):.3g}"
+    return f"−{text}" if value < 0 else text
+
+
+def sentence_list(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+def _columns(scene: Scene, summaries: Sequence[Summary]) -> list[ColumnAnswer]:
+    cases = (
+        ColumnAnswer(scene, s.setting.attack, s.setting.unknown, s.metric, s.rows, verdict)
+        for s in summaries
+        for verdict in s.verdicts
+    )
+    worst = (max(parts, key=lambda c: c.severity) for parts in group(cases, lambda c: c.verdict.column).values())
+    return sorted(worst, key=lambda c: c.severity, reverse=True)
+
+
+def _threat_words(name: str) -> tuple[str, str]:
+    summary = THREATS[name].summary if name in THREATS else plain(name)
+    who, _, knows = summary.partition(", which ")
+    return who, knows
+
+
+def _worst_case(worst: ColumnAnswer) -> str:
+    verdict, name = worst.verdict, plain(worst.verdict.column)
+    if worst.metric == "branches":
+        return f"Worst column: {name}, {percent(verdict.exact)} of its branches right."
+    if verdict.level == "exact":
+        return f"Worst column: {name}, recovered exactly."
+    if verdict.level == "order":
+        return f"Worst column: {name}, rank correlation {abs(verdict.rank):.2f}."
+    return f"Worst column: {name}, {percent(verdict.within_5)} of its values hit to within 5 % of its range."
+
+
+def _span(values: Sequence[int]) -> str:
+    return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"

@@ -1,0 +1,235 @@
+"""Which charts a report shows: three questions, one small multiple per scene, each with its numbers as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from plumbob.audit.judge import Summary, group
+from plumbob.report import charts
+from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, number, percent, plain
+from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+from plumbob.scoring.metrics import rank_correlation
+
+SHOWN_BARS = 30
+FAR = 5.0  # an error this many times the worst baseline asks for a logarithmic scale
+LOWEST_GAIN = -0.25  # charts end here: how much worse than guessing an attack is matters to nobody
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One small multiple: drawings, a caption, and the same numbers for those who cannot see them."""
+
+    heading: str
+    caption: str
+    drawings: tuple[Markup, ...]
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+def attack_styles(summaries: Sequence[Summary]) -> dict[str, int]:
+    """One colour and marker per attack, the same all over the page."""
+    return {name: i for i, name in enumerate(dict.fromkeys(summary.setting.attack for summary in summaries))}
+
+
+def error_figures(found: Sequence[Answer], styles: dict[str, int]) -> list[Figure]:
+    """How does the error grow when more columns are unknown? Bars where only one share was tried."""
+    figures = []
+    for answer in found:
+        for metric, summaries in group(answer.summaries, lambda s: s.metric).items():
+            several = len({summary.setting.unknown for summary in summaries}) > 1
+            draw = _error_lines if several else _error_bars
+            figures.append(draw(scene_words(answer, found), metric, summaries, styles))
+    return figures
+
+
+def column_figures(found: Sequence[Answer]) -> list[Figure]:
+    """Which columns leak? The worst ones of every scene."""
+    figures = []
+    for answer in found:
+        shown = answer.columns[:SHOWN_BARS]
+        if not shown:
+            continue
+        heading = scene_words(answer, found)
+        low = 0.0 if all(c.verdict.gain - c.verdict.margin >= 0 for c in shown) else LOWEST_GAIN
+        axis = Axis("gain over the best baseline", low, 1.0, percent=True)
+        drawing = charts.bar_chart([_column_bar(c) for c in shown], axis, f"Gain per column: {heading}")
+        caption = f"{count(answer.leaking, 'column')} of {len(answer.columns):,} above baseline."
+        if len(shown) < len(answer.columns):
+            caption += f" The worst {len(shown)} of {len(answer.columns):,} columns are drawn; the table has all."
+        figures.append(Figure(heading, caption, (drawing,)))
+    return figures
+
+
+def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
+    """Do correlated columns leak more? Gain against the mean correlations of luo2021's Eq 16 and 17."""
+    figures = []
+    for answer in found:
+        if len(answer.columns) < 2:
+            continue
+        heading = scene_words(answer, found)
+        own = [column.verdict.own_correlation for column in answer.columns]
+        scores = [column.verdict.score_correlation for column in answer.columns]
+        drawings = tuple(
+            _correlation(answer.columns, values, label, heading)
+            for values, label in (
+                (own, "mean correlation with own columns (Eq 16)"),
+                (scores, "mean correlation with the scores (Eq 17)"),
+            )
+        )
+        gains = [column.verdict.gain for column in answer.columns]
+        caption = f"{count(len(gains), 'column')}, each at its strongest attack."
+        if len(gains) >= 5:
+            caption += (
+                f" Rank correlation with the gain: {_rank(own, gains)} for own columns, {_rank(scores, gains)} for scores."
+            )
+        rows = tuple(
+            (plain(c.verdict.column), f"{a:.2f}", f"{b:.2f}", percent(c.verdict.gain))
+            for c, a, b in zip(answer.columns, own, scores, strict=True)
+        )
+        figures.append(Figure(heading, caption, drawings, ("column", "own columns", "scores", "gain"), rows))
+    return figures
+
+
+def scene_words(answer: Answer, among: Sequence[Answer]) -> str:
+    """The scene, with its threat where the report knows several."""
+    threats = {other.scene.threat for other in among}
+    return answer.scene.words + (f", seen by {plain(answer.scene.threat)}" if len(threats) > 1 else "")
+
+
+def _error_lines(heading: str, metric: str, summaries: list[Summary], styles: dict[str, int]) -> Figure:
+    by_attack = group(summaries, lambda s: s.setting.attack)
+    series = [
+        Series(plain(name), tuple(_attack_point(s) for s in sorted(parts, key=_share)), styles[name])
+        for name, parts in by_attack.items()
+    ]
+    references = sorted(_references(summaries), key=_share)
+    names = dict.fromkeys(name for s in references for name in s.baselines)
+    for i, name in enumerate(names):
+        points = tuple(_baseline_point(s, name) for s in references if name in s.baselines)
+        series.append(Series(baseline_words(name), points, i, dashed=True))
+    shares = [s.setting.unknown for s in references]
+    x = Axis("share of columns that are unknown", min(shares), max(shares), percent=True)
+    drawing = charts.line_chart(series, x, _error_axis(metric, series), f"{_metric_words(metric)} by share: {heading}")
+    rows = tuple((one.name, percent(p.x), number(p.y), _margin(p)) for one in series for p in one.points)
+    header = ("attack or baseline", "unknown", _metric_words(metric), "±")
+    return Figure(heading, _error_caption(metric, references[-1], summaries), (drawing,), header, rows)
+
+
+def _error_bars(heading: str, metric: str, summaries: list[Summary], styles: dict[str, int]) -> Figure:
+    reference = _references(summaries)[0]
+    points = [(plain(s.setting.attack), _attack_point(s), f"s{styles[s.setting.attack] % charts.STYLES}") for s in summaries]
+    points += [(baseline_words(name), _baseline_point(reference, name), "base") for name in reference.baselines]
+    bars = [Bar(name, p.y, p.low, p.high, number(p.y), p.title, tone) for name, p, tone in points]
+    if metric == "branches":
+        axis = Axis("correct branches (higher: more is learnt)", 0.0, 1.0, percent=True)
+        bars = [Bar(b.name, b.value, b.low, b.high, percent(b.value), b.title, b.tone) for b in bars]
+    else:
+        worst = max(reference.baselines.values(), default=1.0)
+        top = min(max(bar.high for bar in bars), 2 * worst)
+        axis = Axis("mean squared error (lower: more is learnt)", 0.0, charts.nice_top(top))
+    drawing = charts.bar_chart(bars, axis, f"{_metric_words(metric)} of attacks and baselines: {heading}")
+    rows = tuple((name, number(p.y), _margin(p)) for name, p, _ in points)
+    header = ("attack or baseline", _metric_words(metric), "±")
+    return Figure(heading, _error_caption(metric, reference, summaries), (drawing,), header, rows)
+
+
+def _error_axis(metric: str, series: Sequence[Series]) -> Axis:
+    if metric == "branches":
+        return Axis("correct branches (higher: more is learnt)", 0.0, 1.0, percent=True)
+    label = "mean squared error (lower: more is learnt)"
+    top = max(p.high for one in series for p in one.points)
+    worst = max((p.y for one in series if one.dashed for p in one.points), default=top)
+    if top <= FAR * worst:
+        return Axis(label, 0.0, charts.nice_top(top))
+    least = max(min(p.y for one in series for p in one.points), worst * 1e-3)
+    return Axis(f"{label}, logarithmic", 10.0 ** np.floor(np.log10(least)), 10.0 ** np.ceil(np.log10(top)), log=True)
+
+
+def _error_caption(metric: str, reference: Summary, summaries: list[Summary]) -> str:
+    last = [s for s in summaries if s.setting.unknown == reference.setting.unknown]
+    best = min(last, key=lambda s: s.error)
+    baseline = min(reference.baselines, key=lambda name: reference.baselines[name], default="")
+    if not baseline:
+        return ""
+    values = [_shown(metric, best.error), _shown(metric, reference.baselines[baseline])]
+    texts = [percent(v) if metric == "branches" else number(v) for v in values]
+    return (
+        f"With {percent(reference.setting.unknown)} unknown: {plain(best.setting.attack)} {texts[0]},"
+        f" best baseline ({baseline_words(baseline)}) {texts[1]}."
+    )
+
+
+def _references(summaries: list[Summary]) -> list[Summary]:
+    """The summary whose baselines are drawn, per share: the one with the most trials."""
+    return [max(parts, key=lambda s: s.trials) for parts in group(summaries, _share).values()]
+
+
+def _attack_point(s: Summary) -> Point:
+    title = f"{plain(s.setting.attack)}, {percent(s.setting.unknown)} unknown: "
+    return _point(s, s.error, s.error_margin, title)
+
+
+def _baseline_point(s: Summary, name: str) -> Point:
+    title = f"{baseline_words(name)}, {percent(s.setting.unknown)} unknown: "
+    return _point(s, s.baselines[name], s.baseline_margins[name], title)
+
+
+def _point(s: Summary, error: float, margin: float, title: str) -> Point:
+    value = _shown(s.metric, error)
+    low, high = max(0.0, value - margin), value + margin
+    words = f"{number(value)}" + (f" ± {number(margin)}" if s.trials > 1 else ", one trial")
+    return Point(s.setting.unknown, value, low, min(1.0, high) if s.metric == "branches" else high, title + words)
+
+
+def _shown(metric: str, error: float) -> float:
+    return 1 - error if metric == "branches" else error
+
+
+def _metric_words(metric: str) -> str:
+    return "correct branches" if metric == "branches" else "mean squared error"
+
+
+def _margin(point: Point) -> str:
+    return number(point.high - point.y) if point.high > point.low else "–"
+
+
+def _share(summary: Summary) -> float:
+    return summary.setting.unknown
+
+
+def _column_bar(column: ColumnAnswer) -> Bar:
+    verdict, name = column.verdict, plain(column.verdict.column)
+    title = f"{name}: {verdict.words} ({plain(column.attack)}; gain {percent(verdict.gain)} ± {percent(verdict.margin)})"
+    low, high = verdict.gain - verdict.margin, min(1.0, verdict.gain + verdict.margin)
+    return Bar(name, verdict.gain, low, high, _gain_text(column), title, verdict.level)
+
+
+def _gain_text(column: ColumnAnswer) -> str:
+    words = {"exact": " exact", "order": " order", "leak": "", "none": " no leak"}
+    gain = column.verdict.gain
+    return ("< −100 %" if gain < -1 else percent(gain)) + words[column.verdict.level]
+
+
+def _correlation(columns: Sequence[ColumnAnswer], values: Sequence[float], label: str, heading: str) -> Markup:
+    low = 0.0 if all(column.verdict.gain >= 0 for column in columns) else LOWEST_GAIN
+    x = Axis(label, 0.0, charts.nice_top(max(values) if max(values) > 1e-9 else 1.0))
+    y = Axis("gain over the best baseline", low, 1.0, percent=True)
+    dots = [
+        Dot(
+            value,
+            column.verdict.gain,
+            f"{plain(column.verdict.column)}: correlation {value:.2f}, gain {percent(column.verdict.gain)}",
+            column.verdict.level,
+        )
+        for column, value in zip(columns, values, strict=True)
+    ]
+    return charts.scatter(dots, x, y, f"Gain against {label}: {heading}")
+
+
+def _rank(values: Sequence[float], gains: Sequence[float]) -> str:
+    rank = rank_correlation(np.asarray(values)[:, None], np.asarray(gains)[:, None])[0]
+    return f"{rank:.2f}".replace("-", "−")

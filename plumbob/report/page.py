@@ -1,0 +1,245 @@
+"""The report as one HTML page that needs no network: the answer first, then charts, method and how to repeat it.
+
+The page holds names, verdicts and averages, never a raw value of a row. Equal findings give equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from plumbob.audit import judge
+from plumbob.audit.finding import Finding
+from plumbob.audit.judge import LEVELS, Summary
+from plumbob.report import answer as words
+from plumbob.report import charts, figures
+from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a sortable table: what is shown and what it is sorted by."""
+
+    shown: str | Markup
+    key: str | float
+    kind: str = "text"  # text, name or number
+
+
+@dataclass(frozen=True)
+class Table:
+    header: tuple[tuple[str, str, str], ...]  # label, kind, first direction when sorted
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def render(
+    findings: Sequence[Finding],
+    *,
+    title: str,
+    question: str,
+    plan: str,
+    environment: Mapping[str, str],
+    notes: Sequence[str],
+    command: str,
+    meanings: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page. `meanings` explains names of attacks, protocols and defences, where given."""
+    summaries = judge.summarise(findings)
+    found = words.answers(summaries)
+    columns = words.worst_columns(found)
+    return _templates().get_template("page.html.j2").render(
+        policy=POLICY,
+        title=plain(title),
+        question=question,
+        overall=words.overall(found),
+        level=max((answer.level for answer in found), key=LEVELS.index, default="none"),
+        found=[_answer_card(answer, found) for answer in found],
+        columns=_column_table(columns, found),
+        column_count=len(columns),
+        questions=_questions(found, summaries),
+        settings=_settings_table(summaries),
+        shared=_shared_words(summaries),
+        terms=_terms(summaries, meanings or {}),
+        judged=len(summaries),
+        alarm=percent(min(1.0, len(summaries) * judge.FAMILY)),
+        judge=judge,
+        attacks=[plain(name) for name in figures.attack_styles(summaries)],
+        notes=notes,
+        command=command,
+        plan=plan,
+        environment=environment,
+    )
+
+
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("plumbob.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    templates.filters |= {"percent": percent, "plain": plain, "count": words.count}
+    templates.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
+    return templates
+
+
+def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
+    return {
+        "level": answer.level,
+        "heading": answer.headline,
+        "scene": figures.scene_words(answer, found),
+        "counts": [(level, number) for level, number in answer.counts.items() if number],
+        "total": len(answer.columns),
+        "breakdown": answer.breakdown,
+        "learner": answer.scene.learner,
+        "knowledge": answer.scene.knowledge,
+        "how": words.how(answer),
+        "sure": words.sure(answer),
+        "scope": words.scope(answer),
+    }
+
+
+def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+    several = len({summary.setting.unknown for summary in summaries}) > 1
+    return [
+        {
+            "id": "columns-chart",
+            "heading": "Which columns leak?",
+            "read": "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than "
+            "guessing, 100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart.",
+            "levels": True,
+            "figures": figures.column_figures(found),
+        },
+        {
+            "id": "error-chart",
+            "heading": "How does the error grow when more columns are unknown?"
+            if several
+            else "How do the attacks compare with guessing?",
+            "read": ("Solid lines with markers are attacks, dashed ones" if several else "Coloured bars are attacks, grey ones")
+            + " are guesses that need no message at all. "
+            + ("Bands" if several else "Whiskers")
+            + " are 95 % intervals over trials.",
+            "levels": False,
+            "figures": figures.error_figures(found, figures.attack_styles(summaries)),
+        },
+        {
+            "id": "correlation-chart",
+            "heading": "Do correlated columns leak more?",
+            "read": "Each mark is a column. Marks that rise to the right say: the more a column goes along with what the "
+            "curious side holds or receives, the more of it leaks. Gains below −25 % are drawn at the lower edge.",
+            "levels": True,
+            "figures": figures.correlation_figures(found),
+        },
+    ]
+
+
+def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Table:
+    optional: list[tuple[str, Callable[[ColumnAnswer], str]]] = [
+        ("Data", lambda c: plain(c.scene.data)),
+        ("Protocol", lambda c: plain(c.scene.protocol)),
+        ("Defence", lambda c: words.defence_words(c.scene.defence)),
+    ]
+    scenes = {c.scene for c in columns} | {answer.scene for answer in found}
+    varied = {
+        "Data": len({scene.data for scene in scenes}) > 1,
+        "Protocol": len({scene.protocol for scene in scenes}) > 1,
+        "Defence": len({scene.defence for scene in scenes}) > 1,
+    }
+    extra = [(name, value) for name, value in optional if varied[name]]
+    header = [("Column", "name", "ascending"), ("Verdict", "text", "descending"), ("Gain", "number", "descending")]
+    header += [("Who learns it", "text", "ascending"), ("Worst attack", "text", "ascending")]
+    header += [(name, "text", "ascending") for name, _ in extra]
+    rows = tuple(
+        (*_column_cells(column), *(Cell(value(column), value(column)) for _, value in extra)) for column in columns
+    )
+    return Table(tuple(header), rows)
+
+
+def _column_cells(column: ColumnAnswer) -> tuple[Cell, ...]:
+    verdict, name = column.verdict, plain(column.verdict.column)
+    level, gain = verdict.level, percent(verdict.gain)
+    badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
+    interval = f"gain {gain} ± {percent(verdict.margin)}"
+    drawn = charts.gain_bar(verdict.gain, verdict.margin, level, interval)
+    shown = Markup('{}<span class="num">{}</span>').format(drawn, gain)
+    attack = plain(column.attack)
+    return (
+        Cell(Markup("<bdi>{}</bdi>").format(name), name.casefold(), "name"),
+        Cell(
+            badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], verdict.words),
+            LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
+        ),
+        Cell(shown, verdict.gain, "gains"),
+        Cell(column.scene.learner, column.scene.learner),
+        Cell(attack, attack),
+    )
+
+
+def _settings_table(summaries: Sequence[Summary]) -> Table:
+    fields = ("data", "protocol", "threat", "defence", "attack")
+    varied = [f for f in fields if f == "attack" or len({getattr(s.setting, f) for s in summaries}) > 1]
+    baselines = tuple(dict.fromkeys(name for s in summaries for name in s.baselines))
+    header = [(field.capitalize(), "text", "ascending") for field in varied]
+    header += [(label, "number", "ascending") for label in ("Unknown", "Trials", "Error")]
+    header += [(words.baseline_words(name).capitalize(), "number", "ascending") for name in baselines]
+    header += [(label, "number", "descending") for label in ("Gain", "R²", "Attack accuracy")]
+    header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
+    rows = []
+    for s in summaries:
+        cells = [Cell(plain(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
+        cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _with_margin(s, s.error, s.error_margin)]
+        cells += [_optional(s.baselines.get(name), number) for name in baselines]
+        cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric == "branches" else s.r2, number)]
+        cells += [_optional(s.attack_accuracy, percent), _optional(None if s.metric == "branches" else s.bound, number)]
+        cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]
+        rows.append(tuple(cells))
+    return Table(tuple(header), tuple(rows))
+
+
+def _unknown_cell(s: Summary) -> Cell:
+    of = s.known_columns + s.unknown_columns
+    return Cell(f"{percent(s.setting.unknown)} ({s.unknown_columns} of {of})", s.setting.unknown, "number")
+
+
+def _with_margin(s: Summary, value: float, margin: float) -> Cell:
+    return Cell(f"{number(value)} ± {number(margin)}" if s.trials > 1 else number(value), value, "number")
+
+
+def _gain(s: Summary) -> str:
+    if s.gain < -1:
+        return percent(s.gain)
+    return f"{percent(s.gain)} ± {percent(s.gain_margin)}" if s.trials > 1 else percent(s.gain)
+
+
+def _optional(value: float | None, show: Callable[[float], str]) -> Cell:
+    return Cell("–", -1e300, "number") if value is None else Cell(show(value), value, "number")
+
+
+def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
+    """What all settings have in common, said once instead of in every row."""
+    shared = []
+    for field in ("data", "protocol", "threat", "defence"):
+        values = {getattr(summary.setting, field) for summary in summaries}
+        if len(values) == 1:
+            shared.append((field, plain(values.pop()) if field != "defence" else _defence(values.pop())))
+    rows = {summary.rows for summary in summaries}
+    if len(rows) == 1:
+        shared.append(("rows", f"{rows.pop():,}"))
+    return shared
+
+
+def _defence(name: str) -> str:
+    return plain(name) if words.defended(name) else "none"
+
+
+def _terms(summaries: Sequence[Summary], meanings: Mapping[str, str]) -> list[tuple[str, str]]:
+    names = dict.fromkeys(
+        name for s in summaries for name in (s.setting.attack, s.setting.protocol, s.setting.defence) if name in meanings
+    )
+    return [(plain(name), plain(meanings[name])) for name in names]

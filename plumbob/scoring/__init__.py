@@ -1,0 +1,1 @@
+"""Where guess meets truth, and nowhere else."""

@@ -1,0 +1,29 @@
+"""Guesses that need no message of the protocol. Their errors are what an attack has to beat.
+
+`uniform` and `normal` are the papers'; `own_mean` and `own_row_mean` use only the curious party's columns;
+`best_constant` is each column's true mean, which nobody but scoring knows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbob.federation import FloatArray
+
+
+def squared_errors(truth: FloatArray, own: FloatArray) -> dict[str, FloatArray]:
+    """Squared error of every cell under each baseline; for the two random ones its expectation, which is exact.
+
+    E (U - x)^2 = (1/2 - x)^2 + 1/12 for the uniform guess and (1/2 - x)^2 + 1/16 for N(1/2, 1/4^2).
+
+    >>> errors = squared_errors(np.array([[0.5], [0.5]]), np.zeros((2, 0)))
+    >>> {name: round(float(error.mean()), 4) for name, error in errors.items()}
+    {'uniform': 0.0833, 'normal': 0.0625, 'best_constant': 0.0}
+    """
+    off_centre = (truth - 0.5) ** 2
+    errors = {"uniform": off_centre + 1 / 12, "normal": off_centre + 1 / 16}
+    if own.shape[1]:
+        errors["own_mean"] = (truth - own.mean()) ** 2
+        errors["own_row_mean"] = (truth - own.mean(axis=1, keepdims=True)) ** 2
+    errors["best_constant"] = (truth - truth.mean(axis=0)) ** 2
+    return errors

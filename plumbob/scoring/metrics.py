@@ -1,0 +1,73 @@
+"""What is measured of a guess: pure functions of estimate and truth, column by column.
+
+Errors are in units of a column's range, because features are scaled to [0, 1].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from plumbob.correlation import correlations, standardised
+from plumbob.federation import FloatArray, IntArray
+
+EXACT = 1e-6  # a cell this close, in units of its range, counts as recovered
+
+
+def column_errors(guess: FloatArray, truth: FloatArray) -> FloatArray:
+    """Mean squared error of each column; their mean is the papers' MSE per feature (luo2021, Eq 10)."""
+    return np.asarray(np.mean((guess - truth) ** 2, axis=0))
+
+
+def row_errors(guess: FloatArray, truth: FloatArray) -> FloatArray:
+    """Mean squared error of each row."""
+    return np.asarray(np.mean((guess - truth) ** 2, axis=1))
+
+
+def r_squared(errors: FloatArray, truth: FloatArray) -> FloatArray:
+    """1 - MSE / variance: 0 is as good as the column's true mean, 1 is exact; 0 for a constant column."""
+    variance = truth.var(axis=0)
+    varies = variance > 1e-15
+    return np.where(varies, 1 - errors / np.where(varies, variance, 1), 0.0)
+
+
+def within(guess: FloatArray, truth: FloatArray, tolerance: float) -> FloatArray:
+    """Share of each column's cells guessed to within the given part of the range."""
+    return np.asarray(np.mean(np.abs(guess - truth) <= tolerance, axis=0))
+
+
+def rank_correlation(guess: FloatArray, truth: FloatArray) -> FloatArray:
+    """Spearman's correlation of each column; 0 where either side is constant."""
+    ranks = (standardised(stats.rankdata(side, axis=0)) for side in (guess, truth))
+    return np.asarray(np.mean(np.multiply(*ranks), axis=0))
+
+
+def mean_correlation(others: FloatArray, truth: FloatArray) -> FloatArray:
+    """Mean absolute Pearson correlation of each true column with the other columns (luo2021, Eq 16 and 17)."""
+    if others.shape[1] == 0 or len(truth) < 2:
+        return np.zeros(truth.shape[1])
+    return np.asarray(np.abs(correlations(others, truth)).mean(axis=0))
+
+
+def norm_bound(truth: FloatArray) -> float:
+    """luo2021's Eq 15: an upper bound of the pseudo-inverse attack's MSE, 2 mean(x^2)."""
+    return 2 * float(np.mean(truth**2))
+
+
+def sharp_bound(truth: FloatArray) -> float:
+    """Half of Eq 15, and enough: pinv(A) A x projects x, so the error x - Px is never longer than x."""
+    return float(np.mean(truth**2))
+
+
+def attack_accuracy(
+    guess: FloatArray, truth: FloatArray, held_out: FloatArray, labels: IntArray, rng: np.random.Generator
+) -> float:
+    """Share of rows to which a classifier of the target's columns gives the same class for guess and truth (jiang2022).
+
+    The classifier (linear, SGD, as in the paper) is trained on other rows of the same columns.
+    """
+    from sklearn.linear_model import SGDClassifier
+
+    judge = SGDClassifier(random_state=int(rng.integers(2**31))).fit(held_out, labels)
+    return float(np.mean(judge.predict(guess) == judge.predict(truth)))
+

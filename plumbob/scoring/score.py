@@ -1,0 +1,239 @@
+"""Score a guess against the truth, with the baselines beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.attacks.base import Branches, Guess
+from plumbob.federation import FloatArray, IntArray
+from plumbob.scoring import baselines, metrics
+from plumbob.threats import View
+from plumbob.transcript import Transcript
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The unknown columns as they really are, with other rows of theirs for the classifier of the attack accuracy."""
+
+    names: tuple[str, ...]
+    values: FloatArray
+    other_rows: FloatArray
+    other_labels: IntArray
+
+
+@dataclass(frozen=True)
+class ColumnScore:
+    """What was learnt about one column. `gain` is the share of the best baseline's error that the attack removed."""
+
+    name: str
+    error: float  # MSE, or share of wrong branches
+    best_baseline: str
+    baseline_error: float
+    gain: float
+    gain_error: float  # standard error of the gain over rows
+    r2: float  # against the column's true mean
+    rank: float  # Spearman's correlation of guess and truth
+    own_rank: float  # the same for the curious party's own row mean, which needs no message
+    exact: float  # share of cells within 1e-6 of the range (or branches that are right)
+    within_1: float
+    within_5: float
+    within_10: float
+    mean_error: float  # |mean of the guess - true mean|: about the population, not about individuals
+    own_correlation: float  # luo2021, Eq 16
+    score_correlation: float  # luo2021, Eq 17
+    claims: int  # cells or branches the guess speaks of
+
+
+@dataclass(frozen=True)
+class Score:
+    """One guess, judged. `error` is the MSE per feature (Eq 10), or 1 - CBR for branches."""
+
+    metric: str  # values or branches
+    error: float
+    baselines: dict[str, float]
+    gain: float
+    r2: float
+    bound: float  # Eq 15
+    sharp_bound: float
+    attack_accuracy: float | None
+    constant_accuracy: float | None  # the attack accuracy of guessing every column's true mean
+    row_error_quantiles: tuple[float, float, float]  # 5 %, median, 95 % over rows
+    candidates: float | None  # mean number of paths left (branches only)
+    rows: int
+    columns: tuple[ColumnScore, ...]
+
+
+def truth_of(transcript: Transcript, view: View) -> Truth:
+    """Open the sealed columns that the view does not hold."""
+    values = np.hstack([transcript.sealed(party)["columns"] for party in transcript.parties])
+    coordinator = transcript.sealed("coordinator")
+    names = tuple(transcript.features[i].name for i in view.unknown)
+    other = coordinator["other rows"][:, view.unknown]
+    return Truth(names, values[:, view.unknown], other, coordinator["other labels"])
+
+
+def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
+    """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
+    if guess.branches is not None:
+        return _score_branches(guess.branches, truth, view, rng)
+    if guess.values is None or guess.values.shape != truth.values.shape:
+        shape = None if guess.values is None else guess.values.shape
+        raise ValueError(f"expected a guess of shape {truth.values.shape}, got {shape}")
+    return _score_values(guess.values, truth, view, rng)
+
+
+def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Generator) -> Score:
+    true = truth.values
+    squared = (values - true) ** 2
+    errors = squared.mean(axis=0)
+    guesses = baselines.squared_errors(true, view.own)
+    r2 = metrics.r_squared(errors, true)
+    rank = metrics.rank_correlation(values, true)
+    own_row_mean = view.own.mean(axis=1, keepdims=True) if view.own.shape[1] else np.zeros((len(true), 1))
+    own_rank = metrics.rank_correlation(np.broadcast_to(own_row_mean, true.shape), true)
+    shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT, 0.01, 0.05, 0.10)}
+    mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
+    own_correlation = metrics.mean_correlation(view.own, true)
+    score_correlation = metrics.mean_correlation(_scores(view), true)
+    columns = []
+    for j, name in enumerate(truth.names):
+        best = min(guesses, key=lambda baseline: float(guesses[baseline][:, j].mean()))
+        gain, gain_error = _gain(squared[:, j], guesses[best][:, j])
+        columns.append(
+            ColumnScore(
+                name=name,
+                error=float(errors[j]),
+                best_baseline=best,
+                baseline_error=float(guesses[best][:, j].mean()),
+                gain=gain,
+                gain_error=gain_error,
+                r2=float(r2[j]),
+                rank=float(rank[j]),
+                own_rank=abs(float(own_rank[j])),
+                exact=float(shares[metrics.EXACT][j]),
+                within_1=float(shares[0.01][j]),
+                within_5=float(shares[0.05][j]),
+                within_10=float(shares[0.10][j]),
+                mean_error=float(mean_error[j]),
+                own_correlation=float(own_correlation[j]),
+                score_correlation=float(score_correlation[j]),
+                claims=len(true),
+            )
+        )
+    totals = {name: float(cells.mean()) for name, cells in guesses.items()}
+    variance = float(true.var(axis=0).mean())
+    constant = np.broadcast_to(true.mean(axis=0), true.shape)
+    low, middle, high = np.quantile(squared.mean(axis=1), [0.05, 0.5, 0.95])
+    seed = int(rng.integers(2**31))
+    accuracy = [
+        metrics.attack_accuracy(v, true, truth.other_rows, truth.other_labels, np.random.default_rng(seed))
+        for v in (values, constant)
+    ]
+    return Score(
+        metric="values",
+        error=float(errors.mean()),
+        baselines=totals,
+        gain=1 - float(errors.mean()) / min(totals.values()) if min(totals.values()) > 1e-15 else 0.0,
+        r2=1 - float(errors.mean()) / variance if variance > 1e-15 else 0.0,
+        bound=metrics.norm_bound(true),
+        sharp_bound=metrics.sharp_bound(true),
+        attack_accuracy=accuracy[0],
+        constant_accuracy=accuracy[1],
+        row_error_quantiles=(float(low), float(middle), float(high)),
+        candidates=None,
+        rows=len(true),
+        columns=tuple(columns),
+    )
+
+
+def _gain(errors: FloatArray, baseline: FloatArray) -> tuple[float, float]:
+    """1 - sum(errors) / sum(baseline) and its standard error over rows (that of a ratio of two sums)."""
+    total = float(baseline.sum())
+    if total <= 1e-15 * len(baseline):
+        return 0.0, 0.0
+    ratio = float(errors.sum()) / total
+    residual = errors - ratio * baseline
+    return 1 - ratio, float(np.sqrt(np.sum(residual**2))) / total
+
+
+def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.Generator) -> Score:
+    """Correct branching rate: the share of claimed sides that are true (luo2021, Section VI-A)."""
+    claimed = branches.paths[branches.chosen]
+    side = np.where(truth.values[:, branches.column] <= branches.threshold, 1, 2).astype(np.int8)
+    spoken = claimed > 0
+    wrong = spoken & (claimed != side)
+    random_paths = branches.paths[rng.integers(len(branches.paths), size=len(claimed))]
+    random_wrong, random_spoken = (random_paths > 0) & (random_paths != side), random_paths > 0
+    usual = np.where((side == 1).mean(axis=0) >= 0.5, 1, 2)  # each threshold's more frequent side, known to scoring only
+    usual_wrong = spoken & (usual != side)
+    own_correlation = metrics.mean_correlation(view.own, truth.values)
+    score_correlation = metrics.mean_correlation(_scores(view), truth.values)
+    columns = []
+    for j, name in enumerate(truth.names):
+        mine = branches.column == j
+        claims = int(spoken[:, mine].sum())
+        rates = {
+            "random_path": _rate(random_wrong[:, mine], random_spoken[:, mine]),
+            "best_constant": _rate(usual_wrong[:, mine], spoken[:, mine]),
+        }
+        best = min(rates, key=lambda baseline: rates[baseline])
+        gain, gain_error = _gain(
+            wrong[:, mine].sum(axis=1).astype(np.float64), usual_wrong[:, mine].sum(axis=1).astype(np.float64)
+        )
+        error = _rate(wrong[:, mine], spoken[:, mine])
+        columns.append(
+            ColumnScore(
+                name=name,
+                error=error if claims else 0.0,
+                best_baseline=best,
+                baseline_error=rates[best] if claims else 0.0,
+                gain=gain,
+                gain_error=gain_error,
+                r2=0.0,
+                rank=0.0,
+                own_rank=0.0,
+                exact=1 - error if claims else 0.0,
+                within_1=0.0,
+                within_5=0.0,
+                within_10=0.0,
+                mean_error=0.0,
+                own_correlation=float(own_correlation[j]),
+                score_correlation=float(score_correlation[j]),
+                claims=claims,
+            )
+        )
+    totals = {"random_path": _rate(random_wrong, random_spoken), "best_constant": _rate(usual_wrong, spoken)}
+    error = _rate(wrong, spoken)
+    row_rates = wrong.sum(axis=1) / np.maximum(1, spoken.sum(axis=1))
+    low, middle, high = np.quantile(row_rates, [0.05, 0.5, 0.95])
+    return Score(
+        metric="branches",
+        error=error,
+        baselines=totals,
+        gain=1 - error / min(totals.values()) if min(totals.values()) > 1e-15 else 0.0,
+        r2=0.0,
+        bound=metrics.norm_bound(truth.values),
+        sharp_bound=metrics.sharp_bound(truth.values),
+        attack_accuracy=None,
+        constant_accuracy=None,
+        row_error_quantiles=(float(low), float(middle), float(high)),
+        candidates=float(branches.candidates.mean()),
+        rows=len(truth.values),
+        columns=tuple(columns),
+    )
+
+
+def _scores(view: View) -> FloatArray:
+    """The scores the curious parties got; withheld ones count as the mean of the others."""
+    scores = np.asarray(view.received("scores"), dtype=np.float64)
+    told = ~np.isnan(scores)
+    mean = np.sum(scores, axis=0, where=told) / np.maximum(1, told.sum(axis=0))
+    return np.where(told, scores, mean)
+
+
+def _rate(hits: NDArray[np.bool_], tries: NDArray[np.bool_]) -> float:
+    total = int(tries.sum())
+    return int(hits.sum()) / total if total else 0.0

@@ -1,0 +1,238 @@
+"""Threats, and the views they cut from a transcript.
+
+A threat says who is curious and what it knows beyond its messages. Each piece of knowledge is a grant, a small type;
+an attack states the grants it requires, and `missing` says in words which of them a threat withholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumbob import bundle
+from plumbob.bundle import Array
+from plumbob.errors import BadInput, suggest
+from plumbob.federation import FloatArray, IntArray
+from plumbob.transcript import COORDINATOR, Message, Transcript
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Something a curious party knows beyond the messages it saw."""
+
+    @property
+    def words(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class WhiteBox(Grant):
+    """The parameters of the whole joint model. Without it the threat is black box."""
+
+    words = "the whole model"
+
+
+@dataclass(frozen=True)
+class Schema(Grant):
+    """Names, types and value ranges of the other parties' columns."""
+
+    words = "the names and ranges of the columns"
+
+
+@dataclass(frozen=True)
+class AuxiliaryRows(Grant):
+    """`count` complete rows of other people, all parties' columns included."""
+
+    count: int = 100
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise BadInput(f"auxiliary rows: expected at least 1, got {self.count}")
+
+    @property
+    def words(self) -> str:
+        return f"{self.count:,} complete rows of other people"
+
+
+@dataclass(frozen=True)
+class Threat:
+    """Who is curious, and what it is granted. The active party is always among the curious here.
+
+    >>> LUO2021.grants
+    (WhiteBox(), Schema())
+    """
+
+    name: str
+    summary: str
+    grants: tuple[Grant, ...] = ()
+    colluding: tuple[str, ...] = ()  # passive parties that tell the active one all they have
+    colluding_all_but: int | None = None  # or: all passive parties except the last so many
+
+    def grant(self, kind: type[Grant]) -> Grant | None:
+        return next((grant for grant in self.grants if isinstance(grant, kind)), None)
+
+    def curious(self, active: str, parties: Sequence[str]) -> tuple[str, ...]:
+        """Names of the curious parties in a federation, the active one first."""
+        passive = [name for name in parties if name != active]
+        for name in self.colluding:
+            if name not in passive:
+                raise BadInput(f"threat '{self.name}': no passive party '{name}'{suggest(name, passive)}")
+        colluding = list(self.colluding)
+        if self.colluding_all_but is not None:
+            colluding = passive[: max(0, len(passive) - self.colluding_all_but)]
+        if len(colluding) == len(passive):
+            raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
+        return (active, *colluding)
+
+
+LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
+THREATS: dict[str, Threat] = {
+    threat.name: threat
+    for threat in (
+        LUO2021,
+        Threat("active-model-only", "the active party, which knows the model but no names or ranges", (WhiteBox(),)),
+        Threat("active-black-box", "the active party, which sees the scores but not the model", (Schema(),)),
+        Threat(
+            "active-auxiliary",
+            "the active party, which knows the model and 100 complete rows of other people",
+            (WhiteBox(), Schema(), AuxiliaryRows(100)),
+        ),
+        Threat(
+            "collusion",
+            "the active party with every passive party but one, which know the model, names and ranges",
+            (WhiteBox(), Schema()),
+            colluding_all_but=1,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """Exactly what a threat may use. The only input of an attack.
+
+    Columns are numbered as in the joint model: `known` and `unknown` are positions there, `own` holds the known ones.
+    """
+
+    protocol: str
+    active: str
+    curious: tuple[str, ...]
+    classes: tuple[str, ...]
+    known: IntArray
+    unknown: IntArray
+    unknown_names: tuple[str, ...]
+    own: FloatArray
+    messages: tuple[Message, ...] = field(repr=False)
+    model: dict[str, Array] | None = None
+    ranges: FloatArray | None = None  # (unknown columns) x (low, high)
+    auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
+
+    def received(self, name: str) -> Array:
+        """All payloads of that name which reached a curious party, one below the other."""
+        payloads = [m.payload for m in self.messages if m.name == name and m.receiver in self.curious]
+        if not payloads:
+            raise BadInput(f"this view holds no message '{name}'")
+        return np.concatenate(payloads)
+
+    def save(self, path: Path) -> None:
+        """Write to a folder, or to one file if the path ends in `.zip`."""
+        arrays: dict[str, Array] = {"known": self.known, "unknown": self.unknown, "own": self.own}
+        arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
+        arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
+        if self.ranges is not None:
+            arrays["ranges"] = self.ranges
+        if self.auxiliary is not None:
+            arrays["auxiliary"] = self.auxiliary
+        meta = {
+            "kind": "view",
+            "protocol": self.protocol,
+            "active": self.active,
+            "curious": list(self.curious),
+            "classes": list(self.classes),
+            "unknown_names": list(self.unknown_names),
+            "messages": [message.header | {"link": message.link} for message in self.messages],
+            "white_box": self.model is not None,
+        }
+        bundle.save(path, meta, arrays)
+
+    @classmethod
+    def load(cls, path: Path, limit: int = bundle.LIMIT) -> View:
+        """Read a view back."""
+        meta, arrays = bundle.load(path, limit)
+        if meta.get("kind") != "view":
+            raise BadInput(f"{path} holds no view but '{meta.get('kind')}'")
+        try:
+            messages = tuple(
+                Message(**header, payload=arrays[f"message/{i}"]) for i, header in enumerate(meta["messages"])
+            )
+            model = {name.removeprefix("model/"): a for name, a in arrays.items() if name.startswith("model/")}
+            return cls(
+                protocol=meta["protocol"],
+                active=meta["active"],
+                curious=tuple(meta["curious"]),
+                classes=tuple(meta["classes"]),
+                known=arrays["known"],
+                unknown=arrays["unknown"],
+                unknown_names=tuple(meta["unknown_names"]),
+                own=arrays["own"],
+                messages=messages,
+                model=model if meta["white_box"] else None,
+                ranges=arrays.get("ranges"),
+                auxiliary=arrays.get("auxiliary"),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadInput(f"{path}: its manifest lacks {error}") from error
+
+
+def cut(transcript: Transcript, threat: Threat) -> View:
+    """The part of a transcript that a threat gives to the curious parties."""
+    curious = threat.curious(transcript.active, transcript.parties)
+    owners = [feature.party for feature in transcript.features]
+    known = np.array([i for i, owner in enumerate(owners) if owner in curious], dtype=np.int64)
+    unknown = np.array([i for i, owner in enumerate(owners) if owner not in curious], dtype=np.int64)
+    columns = {party: transcript.sealed(party)["columns"] for party in transcript.parties if party in curious}
+    own = np.hstack([columns[party] for party in transcript.parties if party in curious])
+    schema = threat.grant(Schema) is not None
+    names = tuple(transcript.features[i].name if schema else f"unknown {k + 1}" for k, i in enumerate(unknown))
+    coordinator = transcript.sealed(COORDINATOR)
+    model = {name.removeprefix("model/"): a for name, a in coordinator.items() if name.startswith("model/")}
+    return View(
+        protocol=transcript.protocol,
+        active=transcript.active,
+        curious=curious,
+        classes=transcript.classes,
+        known=known,
+        unknown=unknown,
+        unknown_names=names,
+        own=own,
+        messages=tuple(m for m in transcript.messages if m.sender in curious or m.receiver in curious),
+        model=model if threat.grant(WhiteBox) else None,
+        ranges=np.tile([0.0, 1.0], (len(unknown), 1)) if schema else None,
+        auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
+    )
+
+
+def _auxiliary(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:
+    if not isinstance(grant, AuxiliaryRows):
+        return None
+    rows = coordinator.get("other rows")
+    available = 0 if rows is None else len(rows)
+    if rows is None or available < grant.count:
+        raise BadInput(f"the threat grants {grant.count:,} auxiliary rows, but only {available:,} other rows exist")
+    return np.asarray(rows[: grant.count])
+
+
+def describe(threat: Threat) -> dict[str, Any]:
+    """A threat as plain data, for plans, listings and hashes."""
+    return asdict(threat) | {"grants": [repr(grant) for grant in threat.grants]}
+
+
+def threat_named(name: str) -> Threat:
+    """One of the built-in threats."""
+    if name not in THREATS:
+        raise BadInput(f"no threat '{name}'{suggest(name, list(THREATS))}")
+    return THREATS[name]

@@ -1,0 +1,163 @@
+"""The transcript: every message in order, chained by hashes, and each party's own sealed state."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plumbob import bundle
+from plumbob.bundle import Array
+from plumbob.errors import BadInput
+from plumbob.federation import Column, Feature
+
+COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
+_GENESIS = "0" * 64
+
+
+@dataclass(frozen=True)
+class Message:
+    """One payload on its way from one party to another."""
+
+    sender: str
+    receiver: str
+    phase: str  # align, setup, train, predict
+    round: int
+    name: str
+    payload: Array
+    link: str  # hash of this message and of all before it
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in ("sender", "receiver", "phase", "round", "name")}
+
+
+def _link(previous: str, header: dict[str, Any], payload_digest: str) -> str:
+    return hashlib.sha256(f"{previous}{bundle.canonical(header)}{payload_digest}".encode()).hexdigest()
+
+
+class Transcript:
+    """Append-only record of one run. Protocols write it through `send` and `seal`; nothing is ever removed.
+
+    >>> log = Transcript("toy", "bank", ("bank", "shop"), (), ("no", "yes"))
+    >>> log.send("shop", "bank", "predict", 0, "scores", np.array([0.25]))
+    array([0.25])
+    >>> [message.name for message in log.messages]
+    ['scores']
+    """
+
+    def __init__(
+        self,
+        protocol: str,
+        active: str,
+        parties: tuple[str, ...],
+        features: tuple[Feature, ...],
+        classes: tuple[str, ...],
+    ) -> None:
+        self.protocol = protocol
+        self.active = active
+        self.parties = parties
+        self.features = features
+        self.classes = classes
+        self._messages: list[Message] = []
+        self._sealed: dict[str, dict[str, Array]] = {name: {} for name in (*parties, COORDINATOR)}
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(self._messages)
+
+    def sealed(self, party: str) -> dict[str, Array]:
+        """What a party keeps to itself, such as its columns. Threats and scoring open it, attacks never."""
+        return dict(self._sealed[party])
+
+    def send(self, sender: str, receiver: str, phase: str, round: int, name: str, payload: Array) -> Array:
+        """Pass a payload on and record it; what comes back is the receiver's own copy, which nobody can change."""
+        for end in (sender, receiver):
+            if end not in self._sealed:
+                raise BadInput(f"no party '{end}' in this run; known: {', '.join(self._sealed)}")
+        received = _frozen(payload)
+        header = {"sender": sender, "receiver": receiver, "phase": phase, "round": round, "name": name}
+        previous = self._messages[-1].link if self._messages else _GENESIS
+        link = _link(previous, header, bundle.digest(received))
+        self._messages.append(Message(sender, receiver, phase, round, name, received, link))
+        return received
+
+    def seal(self, party: str, name: str, array: Array) -> None:
+        """Put away a part of a party's own state, once."""
+        if name in self._sealed[party]:
+            raise BadInput(f"'{name}' of party '{party}' is sealed already; a transcript is append-only")
+        self._sealed[party][name] = _frozen(array)
+
+    def bytes_sent(self) -> int:
+        """Payload bytes that crossed."""
+        return sum(message.payload.nbytes for message in self._messages)
+
+    def save(self, path: Path) -> None:
+        """Write to a folder, or to one file if the path ends in `.zip`."""
+        arrays = {f"message/{i}": message.payload for i, message in enumerate(self._messages)}
+        for party, state in self._sealed.items():
+            arrays |= {f"sealed/{party}/{name}": array for name, array in state.items()}
+        meta = {
+            "kind": "transcript",
+            "protocol": self.protocol,
+            "active": self.active,
+            "parties": list(self.parties),
+            "features": [{"party": feature.party, **asdict(feature.column)} for feature in self.features],
+            "classes": list(self.classes),
+            "messages": [message.header | {"link": message.link} for message in self._messages],
+            "sealed": {party: list(state) for party, state in self._sealed.items()},
+            "head": self._messages[-1].link if self._messages else _GENESIS,
+        }
+        bundle.save(path, meta, arrays)
+
+    @classmethod
+    def load(cls, path: Path, limit: int = bundle.LIMIT) -> Transcript:
+        """Read a transcript and check its chain link by link."""
+        meta, arrays = bundle.load(path, limit)
+        if meta.get("kind") != "transcript":
+            raise BadInput(f"{path} holds no transcript but '{meta.get('kind')}'")
+        try:
+            features = tuple(_feature(entry) for entry in meta["features"])
+            log = cls(meta["protocol"], meta["active"], tuple(meta["parties"]), features, tuple(meta["classes"]))
+            for message in _checked(path, meta, arrays):
+                log._messages.append(message)
+            for party, names in meta["sealed"].items():
+                for name in names:
+                    log.seal(party, name, arrays[f"sealed/{party}/{name}"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadInput(f"{path}: its manifest lacks {error}") from error
+        return log
+
+
+def _checked(path: Path, meta: dict[str, Any], arrays: dict[str, Array]) -> Iterator[Message]:
+    previous = _GENESIS
+    recorded = sum(name.startswith("message/") for name in arrays)
+    if recorded != len(meta["messages"]):
+        raise BadInput(f"{path}: {len(meta['messages'])} messages are listed, {recorded} are there")
+    for i, entry in enumerate(meta["messages"]):
+        header = {key: entry[key] for key in ("sender", "receiver", "phase", "round", "name")}
+        if f"message/{i}" not in arrays:
+            raise BadInput(f"{path}: message {i} is missing")
+        payload = arrays[f"message/{i}"]
+        link = _link(previous, header, bundle.digest(payload))
+        if link != entry["link"]:
+            raise BadInput(f"{path}: the hash chain breaks at message {i}: changed, moved, or one is missing")
+        yield Message(**header, payload=payload, link=link)
+        previous = link
+    if previous != meta["head"]:
+        raise BadInput(f"{path}: the transcript ends before its last message")
+
+
+def _feature(entry: dict[str, Any]) -> Feature:
+    fields = {key: value for key, value in entry.items() if key != "party"}
+    return Feature(entry["party"], Column(**fields))
+
+
+def _frozen(array: Array) -> Array:
+    copy = np.array(array, order="C", copy=True)
+    copy.setflags(write=False)
+    return copy

@@ -1,0 +1,158 @@
+"""Synthetic findings that look like an audit: several attacks, shares and trials, and one case of every verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plumbob.audit.finding import Finding
+from plumbob.scoring.score import ColumnScore, Score
+
+NAMES = ("income", "age", "balance", "campaign", "previous", "duration", "month", "job", "housing", "loan")
+ATTACKS = ("equality_solving", "box_solving", "generative_regression")
+HOSTILE = (
+    "<script>window.hacked=1</script>",
+    "\"><img src=x onerror='window.hacked=2'>",
+    "שם עמודה בעברית",
+    "gehalt\nin\teuro\x1b[31m",
+    "[bold red]markup[/]",
+    "a" * 300,
+    "\u202eevil",
+    "列" * 40,
+    "'); window.hacked=3; //",
+    "",
+)
+
+
+def column(name: str, error: float, rng: np.random.Generator, *, metric: str = "values", rank: float = 0.0) -> ColumnScore:
+    """One column whose best baseline errs by about 0.04 (or 0.4 for branches)."""
+    base = float((0.4 if metric == "branches" else 0.04) * rng.uniform(0.98, 1.02))
+    exact = error == 0
+    return ColumnScore(
+        name=name,
+        error=error,
+        best_baseline="best_constant",
+        baseline_error=base,
+        gain=1 - error / base,
+        gain_error=0.0 if exact else 0.02,
+        r2=1 - error / base,
+        rank=1.0 if exact else rank,
+        own_rank=0.05,
+        exact=1.0 if exact else 1 - error if metric == "branches" else 0.0,
+        within_1=1.0 if exact else 0.1,
+        within_5=1.0 if exact else 0.4,
+        within_10=1.0 if exact else 0.6,
+        mean_error=0.01,
+        own_correlation=float(np.clip(0.5 - 5 * error + rng.normal(0, 0.05), 0, 1)),
+        score_correlation=float(np.clip(0.4 - 4 * error + rng.normal(0, 0.05), 0, 1)),
+        claims=1000,
+    )
+
+
+def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "values", **setting: object) -> Finding:
+    """One trial over the given columns."""
+    error = float(np.mean([c.error for c in columns]))
+    best = float(np.mean([c.baseline_error for c in columns]))
+    values = {"uniform": 3.1 * best, "normal": 2.6 * best, "own_mean": 1.25 * best, "own_row_mean": 1.4 * best}
+    branches = {"random_path": 1.2 * best}
+    score = Score(
+        metric=metric,
+        error=error,
+        baselines=(branches if metric == "branches" else values) | {"best_constant": best},
+        gain=1 - error / best,
+        r2=1 - error / best,
+        bound=0.31,
+        sharp_bound=0.155,
+        attack_accuracy=None if metric == "branches" else 0.81,
+        constant_accuracy=None if metric == "branches" else 0.6,
+        row_error_quantiles=(0.001, 0.01, 0.05),
+        candidates=2.5 if metric == "branches" else None,
+        rows=1000,
+        columns=tuple(columns),
+    )
+    fixed: dict[str, object] = {
+        "key": f"{trial:04d}",
+        "data": "bank",
+        "protocol": "logistic_regression",
+        "threat": "active",
+        "attack": "box_solving",
+        "defence": "none",
+        "unknown": 0.3,
+        "known_columns": 9,
+        "unknown_columns": len(columns),
+        "classes": 2,
+        "trial": trial,
+        "seed": trial,
+        "model_accuracy": 0.89,
+        "seconds": 0.4,
+        "peak_mb": 120.0,
+    }
+    return Finding(**(fixed | setting), score=score)  # type: ignore[arg-type]  # a test builds any setting
+
+
+def values(
+    names: Sequence[str] = NAMES,
+    *,
+    shares: Sequence[float] = (0.2, 0.4, 0.6),
+    trials: int = 5,
+    attacks: Sequence[str] = ATTACKS,
+    **setting: object,
+) -> list[Finding]:
+    """The first column is recovered, a third leaks, one leaks its order, the others do not leak; worse with fewer unknown."""
+    rng = np.random.default_rng(7)
+    strength = {"equality_solving": 1.6, "box_solving": 0.55, "generative_regression": 0.8}
+    found = []
+    for share in shares:
+        for attack in attacks:
+            for trial in range(trials):
+                columns = []
+                for j, name in enumerate(names):
+                    leaks = 0 < j < 1 + len(names) / 3
+                    factor = (0.25 + 0.08 * j if leaks else 1.06 + 0.05 * j) * strength.get(attack, 1.0) * (0.7 + share)
+                    factor = factor if leaks else max(1.03, factor)
+                    error = 0.0 if j == 0 and attack == "box_solving" else max(1e-4, 0.04 * factor * rng.normal(1, 0.05))
+                    order = 0.6 if j == len(names) - 1 and attack == "generative_regression" else 0.0
+                    columns.append(column(name, float(error), rng, rank=order))
+                found.append(finding(columns, trial=trial, attack=attack, unknown=share, **setting))
+    return found
+
+
+def branches(*, shares: Sequence[float] = (0.2, 0.4, 0.6), trials: int = 5) -> list[Finding]:
+    """An attack on a tree: sides of thresholds instead of values."""
+    rng = np.random.default_rng(8)
+    found = []
+    for share in shares:
+        for trial in range(trials):
+            wrong = [0.0, *(float(np.clip(0.1 + 0.06 * j + 0.1 * share + rng.normal(0, 0.01), 0, 1)) for j in range(1, 10))]
+            columns = [column(name, e, rng, metric="branches") for name, e in zip(NAMES, wrong, strict=True)]
+            found.append(
+                finding(
+                    columns,
+                    trial=trial,
+                    metric="branches",
+                    protocol="decision_tree",
+                    attack="path_restriction",
+                    unknown=share,
+                )
+            )
+    return found
+
+
+def harmless(names: Sequence[str] = NAMES, trials: int = 5) -> list[Finding]:
+    """Nothing leaks."""
+    rng = np.random.default_rng(9)
+    return [
+        finding(
+            [column(name, float(0.045 * rng.normal(1, 0.03)), rng) for name in names],
+            trial=trial,
+            attack="generative_regression",
+            defence="rounding(digits=1)",
+        )
+        for trial in range(trials)
+    ]
+
+
+def audit() -> list[Finding]:
+    """Three scenes: regression, tree, and regression with a defence that works."""
+    return values() + branches() + harmless()
