@@ -63,7 +63,7 @@ def run_audit(
     (True, True)
     """
     plan = _plan(plan).filled()
-    source = open_source(plan.data)
+    source = open_source(plan.data, plan.seed)
     folder = Path(out)
     with _writing(folder):
         _claim(folder, plan)
@@ -73,7 +73,9 @@ def run_audit(
         wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
         done = frozenset(finding.key for finding in earlier)
         if done - set(wanted):
-            raise BadInput(f"{folder} holds findings of other data or of another version; choose another folder (--out)")
+            raise BadInput(
+                f"{folder} holds findings of other data or of another version; choose another folder (--out)"
+            )
         keep = partial(_keep, folder / "transcripts") if transcripts else None
         if transcripts and source.alignment is not None:
             _keep(folder / "transcripts", source.alignment, "alignment")
@@ -165,5 +167,3 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else type(error).__name__
         raise BadInput(f"cannot write to {folder}: {reason}; what was found before is kept") from error
-
-

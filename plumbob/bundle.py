@@ -54,7 +54,7 @@ def save(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> No
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest(array)}
     manifest = json.dumps({"format": 1, "meta": dict(meta), "arrays": entries}, indent=1).encode()
     with _writer(path) as write:
-        for (name, array), entry in zip(arrays.items(), entries.values(), strict=True):
+        for array, entry in zip(arrays.values(), entries.values(), strict=True):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
             write(str(entry["file"]), buffer.getvalue())
@@ -71,7 +71,7 @@ def _writer(path: Path) -> Iterator[Any]:
     else:
         part.mkdir(parents=True)
         yield lambda name, data: (part / name).write_bytes(data)
-    os.replace(part, path)
+    part.replace(path)
 
 
 def load(path: Path, limit: int = LIMIT) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -62,10 +62,12 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command(epilog="Example: plumbob audit plan.yaml --out my-audit --workers 2")
 def audit(
-    plan: Annotated[Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for report and findings; an interrupted audit goes on there.")] = Path(
-        "plumbob-audit"
-    ),
+    plan: Annotated[
+        Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for report and findings; an interrupted audit goes on there.")
+    ] = Path("plumbob-audit"),
     seed: Annotated[int | None, typer.Option(help="Seed of every random draw (default: the plan's, else 0).")] = None,
     effort: Annotated[Effort | None, typer.Option(help="Trials, shares of unknown columns and rows.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that work at once.")] = 1,
@@ -113,7 +115,9 @@ def _command(plan: Path | None, seed: int | None, effort: Effort | None) -> str:
 def reproduce(
     what: Annotated[str, typer.Argument(help="PAPER or PAPER/CLAIM; without it, every claim.")] = "",
     scale: Annotated[Scale, typer.Option(help="smoke: seconds a claim; paper: the paper's sizes.")] = Scale.smoke,
-    out: Annotated[Path | None, typer.Option(help="Folder to keep outcomes in; a claim found there is not run again.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to keep outcomes in; a claim found there is not run again.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Json = False,
 ) -> None:
@@ -165,12 +169,14 @@ def data_list(as_json: Json = False) -> None:
 
 
 @data_app.command("verify", epilog="Example: plumbob data verify drive")
-def data_verify(names: Annotated[list[str] | None, typer.Argument(help="Data sets; all if none is named.")] = None) -> None:
+def data_verify(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets; all if none is named.")] = None,
+) -> None:
     """Compare the files with their checksums."""
     from plumbob.data import registry
 
     grid = Grid("data set", "file", box=None)
-    states = [(name, registry.verify(name)) for name in names or registry.names()]
+    states = [(name, registry.verify(name)) for name in names or registry.DATA_SETS]
     for name, state in states:
         grid.add_row(name, state)
     Console().print(grid)

@@ -104,8 +104,6 @@ class Federation:
                 raise BadInput(
                     f"party '{party.name}' has {len(party.values)} rows, the label has {len(self.label)}; align them first"
                 )
-        if len(np.unique(self.label)) < 2:
-            raise BadInput("the label takes only one value in the shared rows; a model needs at least two classes")
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -159,7 +157,9 @@ def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Fed
             if name not in position:
                 raise BadInput(f"party '{party}': no column '{name}' in '{table.name}'{suggest(name, table.names)}")
             if name in taken:
-                raise BadInput(f"column '{name}' is given to both '{taken[name]}' and '{party}'; columns must not overlap")
+                raise BadInput(
+                    f"column '{name}' is given to both '{taken[name]}' and '{party}'; columns must not overlap"
+                )
             taken[name] = party
         index = [position[name] for name in names]
         parties.append(Party(party, tuple(table.columns[i] for i in index), table.values[:, index]))

@@ -37,7 +37,7 @@ def equations(view: View) -> Equations:
     scores = np.asarray(view.received("scores"), dtype=np.float64)
     logs = np.log(np.maximum(scores, SMALLEST))  # a score of 0 (rounded, underflown) becomes the smallest number
     known = view.own @ model.weights[view.known] + model.bias
-    told = ~np.isnan(scores).any(axis=1)
+    told = np.asarray(~np.isnan(scores).any(axis=1))
     steps = np.where(told[:, None], -np.diff(logs - known, axis=1), 0.0)
     return Equations(-np.diff(model.weights[view.unknown], axis=1).T, steps, told)
 

@@ -96,9 +96,7 @@ LEVELS = ("none", "order", "leak", "exact")
 
 def summarise(findings: Iterable[Finding]) -> list[Summary]:
     """One summary per setting, in the order in which settings first occur."""
-    groups = group(
-        findings, lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6))
-    )
+    groups = group(findings, lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6)))
     return [_summary(setting, trials) for setting, trials in groups.items()]
 
 

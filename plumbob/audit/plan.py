@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
+from plumbob.data import registry
 from plumbob.data.prepare import Rules
-from plumbob.data.registry import dataset_named
 from plumbob.defences import defence_named
 from plumbob.errors import BadInput, suggest
 from plumbob.protocols import protocol_named
@@ -71,6 +71,7 @@ class DataPlan(_Part):
     id: str | None = None
     align: Literal["psi", "ids"] = "psi"
     ignore: tuple[str, ...] = ()
+    sample: int | None = Field(default=None, ge=40)
     rules: RulesPlan = RulesPlan()
 
     @model_validator(mode="after")
@@ -111,7 +112,9 @@ class ThreatPlan(_Part):
         base = threat_named(self.name) if self.name in THREATS else THREATS["active"]
         if self.name in THREATS and self == ThreatPlan(name=self.name):
             return base
-        knows = self.knows if self.knows is not None else tuple(_KNOWS[type(g)] for g in base.grants if type(g) in _KNOWS)
+        knows = (
+            self.knows if self.knows is not None else tuple(_KNOWS[type(g)] for g in base.grants if type(g) in _KNOWS)
+        )
         grants: list[Grant] = [kind() for kind, word in _KNOWS.items() if word in knows]
         if self.auxiliary_rows:
             grants.append(AuxiliaryRows(self.auxiliary_rows))
@@ -162,7 +165,7 @@ class Plan(_Part):
     @model_validator(mode="after")
     def _known_names(self) -> Plan:
         if self.data.name is not None:
-            dataset_named(self.data.name)
+            registry.find(self.data.name)
         for protocol in self.protocols:
             protocol.protocol()
         for threat in self.threats:
@@ -264,11 +267,15 @@ def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     parties = data.get("parties")
     if isinstance(parties, Mapping):
         short = {
-            name: {"file": party} if isinstance(party, str) else {"columns": party} if isinstance(party, list) else party
+            name: {"file": party}
+            if isinstance(party, str)
+            else {"columns": party}
+            if isinstance(party, list)
+            else party
             for name, party in parties.items()
         }
         data["parties"] = {name: _rooted(party, folder) for name, party in short.items()}
-    return _rooted(data, folder)
+    return dict(_rooted(data, folder))
 
 
 def _rooted(entry: Any, folder: Path) -> Any:

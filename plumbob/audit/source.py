@@ -14,9 +14,9 @@ from plumbob.audit.plan import DataPlan
 from plumbob.data import registry
 from plumbob.data.align import align
 from plumbob.data.files import read_frame
-from plumbob.data.prepare import prepare
+from plumbob.data.prepare import complete_rows, prepare
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import Federation, FloatArray, IntArray, Party, Table, split, split_at_random
+from plumbob.federation import Federation, FloatArray, IntArray, Party, Table, halves, split, split_at_random
 from plumbob.transcript import Transcript
 
 
@@ -66,8 +66,23 @@ class Source:
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-def open_source(plan: DataPlan) -> Source:
-    """Read, align and prepare what the plan names."""
+def open_source(plan: DataPlan, seed: int = 0) -> Source:
+    """Read, align and prepare what the plan names; of more rows than `sample` a random choice is taken."""
+    source = _opened(plan)
+    if len(np.unique(source.label)) < 2:
+        raise BadInput(f"the label '{plan.label}' takes only one value in the shared rows; a model needs two classes")
+    if plan.sample is None or plan.sample >= len(source.label):
+        return source
+    rows = np.sort(halves(source.label, np.random.default_rng(seed), plan.sample / len(source.label))[0])
+    return replace(
+        source,
+        federation=source.federation and source.federation.rows(rows),
+        table=source.table and source.table.rows(rows),
+        notes=(*source.notes, f"{len(rows):,} of {len(source.label):,} rows taken at random ('sample')"),
+    )
+
+
+def _opened(plan: DataPlan) -> Source:
     if plan.name is not None:
         table = registry.load(plan.name, rules=plan.rules.rules() if plan.rules != type(plan.rules)() else None)
         return _from_table(plan, table)
@@ -98,7 +113,11 @@ def _from_table(plan: DataPlan, table: Table) -> Source:
         return Source(table.name, None, table, table.notes)
     # A category may have become several columns, or none: the party that names the source owns what came of it.
     owners = {
-        party: [c.name for c in table.columns if (c.source or c.name) in (part.columns or ()) or c.name in (part.columns or ())]
+        party: [
+            c.name
+            for c in table.columns
+            if (c.source or c.name) in (part.columns or ()) or c.name in (part.columns or ())
+        ]
         for party, part in plan.parties.items()
     }
     made = {c.source or c.name for c in table.columns} | set(table.names)
@@ -120,7 +139,9 @@ def _from_files(plan: DataPlan) -> Source:
         if party.columns is not None:
             for column in party.columns:
                 _require(frames[name], column, f"party '{name}'")
-            keep = [plan.id, *party.columns] + ([plan.label] if name == active and plan.label not in party.columns else [])
+            keep = [plan.id, *party.columns] + (
+                [plan.label] if name == active and plan.label not in party.columns else []
+            )
             frames[name] = frames[name][[column for column in keep if column in frames[name].columns]]
     log = Transcript("alignment", active, tuple(frames), (), ())
     aligned, notes = align(
@@ -137,12 +158,23 @@ def _from_files(plan: DataPlan) -> Source:
 def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, notes: tuple[str, ...]) -> Source:
     rules = plan.rules.rules()
     if rules.missing == "drop_rows":  # a row that one party drops is dropped by all
-        gaps = np.zeros(len(next(iter(frames.values()))), dtype=bool)
-        for frame in frames.values():
-            gaps |= frame.isna().any(axis=1).to_numpy()
-        frames = {name: frame.loc[~gaps] for name, frame in frames.items()}
-        notes = (*notes, f"{int(gaps.sum()):,} rows with missing values dropped at every party") if gaps.any() else notes
-    parties, label, classes = [], None, ()
+        whole = [
+            complete_rows(
+                frame,
+                label=plan.label if name == active else None,
+                ignore=plan.ignore,
+                rules=rules,
+                where=f"party '{name}'",
+            )
+            for name, frame in frames.items()
+        ]
+        keep = np.logical_and.reduce(whole)
+        frames = {name: frame.loc[keep] for name, frame in frames.items()}
+        if not keep.all():
+            notes = (*notes, f"{int((~keep).sum()):,} rows with missing values dropped at every party")
+    parties: list[Party] = []
+    label: IntArray | None = None
+    classes: tuple[str, ...] = ()
     for name, frame in frames.items():
         table = prepare(
             frame.reset_index(drop=True),
@@ -180,5 +212,3 @@ def _active(plan: DataPlan, frames: Mapping[str, pd.DataFrame]) -> str:
 def _require(frame: pd.DataFrame, column: str, where: str) -> None:
     if column not in frame.columns:
         raise BadInput(f"{where}: no column '{column}'{suggest(column, [str(c) for c in frame.columns])}")
-
-

@@ -11,7 +11,6 @@ import csv
 import gzip
 import http.client
 import io
-import os
 import ssl
 import sys
 import tarfile
@@ -136,7 +135,7 @@ def _fetch_to(target: Path, entry: DataSet, urls: Sequence[str]) -> None:
                 f"data set '{entry.name}': what {_host(urls[0])} offers is not the known data, its content hash differs"
             )
         target.parent.mkdir(exist_ok=True)
-        os.replace(made, target)
+        made.replace(target)
 
 
 # download

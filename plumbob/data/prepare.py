@@ -341,7 +341,7 @@ def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: st
         )
     commas = np.array([bool(_DECIMAL_COMMA.fullmatch(word)) or bool(_NUMBER.fullmatch(word)) for word in words])
     if commas.all():
-        raise BadInput(f"{where}: column '{name}' writes numbers with a decimal comma; write them with a point")
+        raise BadInput(f"{where}: column '{name}' writes numbers with commas; write them with a decimal point only")
     return None
 
 

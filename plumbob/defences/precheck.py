@@ -53,4 +53,3 @@ def precheck(federation: Federation, strong: float = STRONG) -> list[Caution]:
                 )
             )
     return warnings
-

@@ -35,7 +35,7 @@ def protocol_named(name: str, **settings: object) -> Protocol:
     try:
         return PROTOCOLS[name](**settings)
     except TypeError as error:
-        known = [key for key in vars(PROTOCOLS[name]())]
+        known = list(vars(PROTOCOLS[name]()))
         wrong = next((key for key in settings if key not in known), None)
         hint = suggest(wrong, known) if wrong else f": {error}"
         raise BadInput(f"protocol '{name}' has no setting '{wrong}'{hint}") from error

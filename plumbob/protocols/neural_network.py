@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -73,7 +74,7 @@ class NeuralNetwork(Protocol):
 
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         sizes = (values.shape[1], *self.hidden, classes)
-        layers = [nn.Linear(before, after) for before, after in zip(sizes, sizes[1:], strict=False)]
+        layers = [nn.Linear(before, after) for before, after in pairwise(sizes)]
         for layer in layers:  # He's initialisation, from our own generator
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
             nn.init.zeros_(layer.bias)

@@ -11,11 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbob.audit.judge import LEVELS, Summary, Verdict, group
+from plumbob.audit.judge import LEAST_GAIN, Summary, Verdict, group
 from plumbob.threats import THREATS
 
-LEVEL_WORDS = {"exact": "recovered", "leak": "leaks", "order": "order leaks", "none": "no leak"}
-LEVEL_ICONS = {"exact": "●", "leak": "◐", "order": "▲", "none": "○"}
+LEVEL_WORDS = {
+    "exact": "recovered",
+    "leak": "leaking",
+    "order": "order only",
+    "unsure": "not settled",
+    "none": "no leak",
+}
+LEVEL_ICONS = {"exact": "●", "leak": "◐", "order": "▲", "unsure": "?", "none": "○"}
 BASELINES = {
     "uniform": "uniform guess",
     "normal": "normal guess",
@@ -24,6 +30,10 @@ BASELINES = {
     "best_constant": "best constant",
     "random_path": "random path",
 }
+SHOWN_LEVELS = ("none", "unsure", "order", "leak", "exact")  # the judge's, and what its strict limits leave open
+UNSURE_GAIN = 0.1  # a gain this large whose 95 % interval is above guessing is not called harmless
+LEAKS = ("order", "leak", "exact")
+LONGEST = 80  # characters of a name that are shown
 JOINERS = "\u200c\u200d"  # some scripts and emoji need them; every other format character could disguise a name
 
 
@@ -49,7 +59,7 @@ class Scene:
     @property
     def words(self) -> str:
         """The scene in a few words, without the threat."""
-        words = f"{plain(self.protocol)} on {plain(self.data)}"
+        words = f"{label(self.protocol)} on {short(self.data)}"
         return f"{words}, {defence_words(self.defence)}" if defended(self.defence) else words
 
 
@@ -65,8 +75,21 @@ class ColumnAnswer:
     verdict: Verdict
 
     @property
+    def level(self) -> str:
+        """The verdict's level, or `unsure` where only the guard against chance keeps a clear gain from being a leak."""
+        verdict = self.verdict
+        open_question = verdict.gain > UNSURE_GAIN and verdict.gain - verdict.margin > LEAST_GAIN
+        return "unsure" if verdict.level == "none" and open_question else verdict.level
+
+    @property
+    def words(self) -> str:
+        if self.level != "unsure":
+            return self.verdict.words
+        return f"looks better than guessing by {percent(self.verdict.gain)}, but more trials are needed to tell"
+
+    @property
     def severity(self) -> tuple[int, float]:
-        return LEVELS.index(self.verdict.level), self.verdict.gain
+        return SHOWN_LEVELS.index(self.level), self.verdict.gain
 
 
 @dataclass(frozen=True)
@@ -79,23 +102,25 @@ class Answer:
 
     @property
     def level(self) -> str:
-        return max((column.verdict.level for column in self.columns), key=LEVELS.index, default="none")
+        return max((column.level for column in self.columns), key=SHOWN_LEVELS.index, default="none")
 
     @property
     def counts(self) -> dict[str, int]:
         """How many columns ended at each level, worst first."""
-        found = Counter(column.verdict.level for column in self.columns)
-        return {level: found[level] for level in reversed(LEVELS)}
+        found = Counter(column.level for column in self.columns)
+        return {level: found[level] for level in reversed(SHOWN_LEVELS)}
 
     @property
     def leaking(self) -> int:
-        return sum(number for level, number in self.counts.items() if level != "none")
+        return sum(number for level, number in self.counts.items() if level in LEAKS)
 
     @property
     def headline(self) -> str:
         total = len(self.columns)
         if not self.leaking:
-            return f"No leak above baseline was found in {count(total, 'column')}"
+            doubt = self.counts["unsure"]
+            but = f", but {doubt} of them {'needs' if doubt == 1 else 'need'} more trials" if doubt else ""
+            return f"No leak above baseline was found in {count(total, 'column')}{but}"
         verb = "leaks" if self.leaking == 1 else "leak"
         return f"Yes: {self.leaking} of {count(total, 'column')} {verb} to {self.scene.learner}"
 
@@ -106,6 +131,7 @@ class Answer:
             "exact": "recovered exactly",
             "leak": "guessed better than any baseline",
             "order": "in the order of their rows only",
+            "unsure": "not settled by these trials",
             "none": "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
@@ -124,7 +150,7 @@ def answers(summaries: Iterable[Summary]) -> list[Answer]:
     """One answer per scene, the worst first."""
     scenes = group(summaries, lambda s: Scene(s.setting.data, s.setting.protocol, s.setting.threat, s.setting.defence))
     found = [Answer(scene, tuple(_columns(scene, parts)), tuple(parts)) for scene, parts in scenes.items()]
-    return sorted(found, key=lambda a: (LEVELS.index(a.level), a.leaking / max(1, len(a.columns))), reverse=True)
+    return sorted(found, key=lambda a: (SHOWN_LEVELS.index(a.level), a.leaking / max(1, len(a.columns))), reverse=True)
 
 
 def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
@@ -151,10 +177,10 @@ def overall(found: Sequence[Answer]) -> str:
 def how(answer: Answer) -> str:
     """By which attack, and how exactly at worst."""
     if not answer.leaking:
-        tried = sentence_list([plain(attack) for attack in answer.attacks])
+        tried = sentence_list([label(attack) for attack in answer.attacks])
         return f"Tried without success: {tried}."
-    winners = Counter(column.attack for column in answer.columns if column.verdict.level != "none").most_common()
-    named = [f"{plain(attack)} ({count(number, 'column')})" for attack, number in winners]
+    winners = Counter(column.attack for column in answer.columns if column.level in LEAKS).most_common()
+    named = [f"{label(attack)} ({count(number, 'column')})" for attack, number in winners]
     return f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0])}"
 
 
@@ -164,14 +190,12 @@ def sure(answer: Answer) -> str:
     rows = sorted({summary.rows for summary in answer.summaries})
     words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
     worst = answer.columns[0].verdict if answer.columns else None
-    if worst:
+    if worst and worst.level == "exact":
+        words += " The worst column was recovered in every trial."
+    elif worst:
         low, high = worst.gain - worst.margin, min(1.0, worst.gain + worst.margin)
-        words += (
-            f" Largest gain over guessing: {percent(worst.gain)}"
-            f" (95 % interval {percent(low)} to {percent(high)})."
-            if answer.leaking
-            else f" Largest gain over guessing: {percent(worst.gain)} ± {percent(worst.margin)}, within chance."
-        )
+        words += f" Largest gain over guessing: {percent(worst.gain)}"
+        words += f" (95 % interval {percent(low)} to {percent(high)})."
     if trials[0] == 1:
         words += " One trial shows the error of sampling rows only; run more before you rely on it."
     return words
@@ -203,8 +227,19 @@ def plain(text: str) -> str:
     return "".join(kept).strip() or "(unnamed)"
 
 
+def short(name: str) -> str:
+    """A name cut in its middle where it is too long to read."""
+    name = plain(name)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"
+
+
+def label(name: str) -> str:
+    """The name of an attack or protocol, as words."""
+    return short(name.replace("_", " "))
+
+
 def baseline_words(name: str) -> str:
-    return BASELINES.get(name, plain(name.replace("_", " ")))
+    return BASELINES.get(name, label(name))
 
 
 def defended(defence: str) -> bool:
@@ -212,7 +247,7 @@ def defended(defence: str) -> bool:
 
 
 def defence_words(defence: str) -> str:
-    return f"with {plain(defence)}" if defended(defence) else "without defence"
+    return f"with {short(defence)}" if defended(defence) else "without defence"
 
 
 def count(number: int, noun: str) -> str:
@@ -245,6 +280,19 @@ def number(value: float) -> str:
     return f"−{text}" if value < 0 else text
 
 
+def with_margin(value: float, margin: float) -> str:
+    """A value with its interval, both to the same digit.
+
+    >>> with_margin(0.0565, 0.000971), with_margin(0.124, 0.0000012)
+    ('0.0565 ± 0.0010', '0.124 ± 1.2e-06')
+    """
+    shown = number(value)
+    digits = len(shown.partition(".")[2])
+    if margin == 0 or "e" in shown or "," in shown or round(margin, digits) == 0:
+        return f"{shown} ± {number(margin)}"
+    return f"{shown} ± {margin:.{digits}f}"
+
+
 def sentence_list(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
@@ -266,7 +314,7 @@ def _threat_words(name: str) -> tuple[str, str]:
 
 
 def _worst_case(worst: ColumnAnswer) -> str:
-    verdict, name = worst.verdict, plain(worst.verdict.column)
+    verdict, name = worst.verdict, short(worst.verdict.column)
     if worst.metric == "branches":
         return f"Worst column: {name}, {percent(verdict.exact)} of its branches right."
     if verdict.level == "exact":

@@ -1,7 +1,7 @@
 """Charts as inline SVG: drawn here, coloured by the page's style sheet, so they follow dark mode and print.
 
-Every mark carries a `<title>`; colours are CSS classes, never alone: lines are labelled where they end, levels differ in
-shape. Coordinates are rounded, so that equal data give equal bytes.
+Every mark carries a `<title>`; colours are CSS classes, never alone: lines are labelled where they end, levels differ
+in shape. Coordinates are rounded, so that equal data give equal bytes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-WIDTH = 460.0
+WIDTH = 400.0
+BOLD = 1.1  # bold text is wider
 SIZE = 12.0  # of the text, in units of the view box
 STYLES = 6  # series colours in the style sheet
 DASHES = ("2 3", "7 4", "7 3 2 3", "12 4", "4 2", "1 5")
 SHAPES = ("circle", "square", "triangle", "diamond")
-LEVEL_SHAPES = {"exact": "diamond", "leak": "circle", "order": "triangle", "none": "ring"}
+LEVEL_SHAPES = {"exact": "diamond", "leak": "circle", "order": "triangle", "unsure": "square", "none": "ring"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Axis:
 
 
 def nice_ticks(low: float, high: float, number: int = 5) -> list[float]:
-    """Round values from low to high, about so many, in steps of 1, 2 or 5 times a power of ten.
+    """Round values from low to high, about so many, in steps of 1, 2, 2.5 or 5 times a power of ten.
 
     >>> nice_ticks(0, 0.17)
     [0.0, 0.05, 0.1, 0.15]
@@ -100,7 +101,7 @@ def nice_ticks(low: float, high: float, number: int = 5) -> list[float]:
         return [low]
     raw = (high - low) / number
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
@@ -135,7 +136,7 @@ def fit(text: str, room: float, size: float = SIZE) -> str:
 def line_chart(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Markup:
     """Lines with interval bands; every line is named at its right end."""
     height, top, bottom, left = 310.0, 26.0, 262.0, 48.0
-    right = WIDTH - min(150.0, max((text_width(s.name) for s in series), default=0.0) + 24)
+    right = WIDTH - min(175.0, max((text_width(s.name) * BOLD for s in series), default=0.0) + 20)
     parts = [_y_axis(y, left, right, top, bottom), _x_axis(x, left, right, bottom)]
     ordered = sorted(series, key=lambda s: not s.dashed)
     for one in ordered:
@@ -146,7 +147,7 @@ def line_chart(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Markup
         tone = "base" if one.dashed else f"s{one.style % STYLES}"
         parts.append(
             Markup('<path class="lead" d="M{} {}L{} {}"/>').format(_n(right + 4), _n(end), _n(right + 13), _n(at))
-            + _text(right + 16, at + 4, fit(one.name, WIDTH - right - 16), f"name {tone}", title=one.name)
+            + _text(right + 16, at + 4, fit(one.name, (WIDTH - right - 16) / BOLD), f"name {tone}", title=one.name)
         )
     return _svg(height, label, parts)
 
@@ -155,7 +156,7 @@ def bar_chart(bars: Sequence[Bar], x: Axis, label: str) -> Markup:
     """Horizontal bars with intervals, names on the left and values on the right."""
     step, top = 23.0, 8.0
     bottom = top + step * len(bars)
-    left = min(165.0, max((text_width(bar.name) for bar in bars), default=0.0) + 12)
+    left = min(145.0, max((text_width(bar.name) for bar in bars), default=0.0) + 12)
     right = WIDTH - max((text_width(bar.text) for bar in bars), default=0.0) - 12
     parts = [_x_axis(x, left, right, bottom, top)]
     zero = x.place(0, left, right)
@@ -274,7 +275,8 @@ def _y_axis(y: Axis, left: float, right: float, top: float, bottom: float) -> Ma
     parts = []
     for tick in y.ticks():
         at = y.place(tick, bottom, top)
-        parts.append(Markup('<path class="grid" d="M{} {}H{}"/>').format(_n(left), _n(at), _n(right)))
+        kind = "grid" if tick else "zero"
+        parts.append(Markup('<path class="{}" d="M{} {}H{}"/>').format(kind, _n(left), _n(at), _n(right)))
         parts.append(_text(left - 6, at + 4, y.text(tick), "tick end"))
     parts.append(_text(0, 12, y.label, "axis"))
     return Markup("").join(parts)

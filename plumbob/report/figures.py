@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from plumbob.audit.judge import Summary, group
 from plumbob.report import charts
-from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, number, percent, plain
+from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, label, number, percent, short
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
 from plumbob.scoring.metrics import rank_correlation
 
@@ -74,8 +74,8 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
         own = [column.verdict.own_correlation for column in answer.columns]
         scores = [column.verdict.score_correlation for column in answer.columns]
         drawings = tuple(
-            _correlation(answer.columns, values, label, heading)
-            for values, label in (
+            _correlation(answer.columns, values, name, heading)
+            for values, name in (
                 (own, "mean correlation with own columns (Eq 16)"),
                 (scores, "mean correlation with the scores (Eq 17)"),
             )
@@ -83,11 +83,10 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
         gains = [column.verdict.gain for column in answer.columns]
         caption = f"{count(len(gains), 'column')}, each at its strongest attack."
         if len(gains) >= 5:
-            caption += (
-                f" Rank correlation with the gain: {_rank(own, gains)} for own columns, {_rank(scores, gains)} for scores."
-            )
+            caption += f" Rank correlation with the gain: {_rank(own, gains)} for own columns,"
+            caption += f" {_rank(scores, gains)} for scores."
         rows = tuple(
-            (plain(c.verdict.column), f"{a:.2f}", f"{b:.2f}", percent(c.verdict.gain))
+            (short(c.verdict.column), f"{a:.2f}", f"{b:.2f}", percent(c.verdict.gain))
             for c, a, b in zip(answer.columns, own, scores, strict=True)
         )
         figures.append(Figure(heading, caption, drawings, ("column", "own columns", "scores", "gain"), rows))
@@ -97,13 +96,13 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
 def scene_words(answer: Answer, among: Sequence[Answer]) -> str:
     """The scene, with its threat where the report knows several."""
     threats = {other.scene.threat for other in among}
-    return answer.scene.words + (f", seen by {plain(answer.scene.threat)}" if len(threats) > 1 else "")
+    return answer.scene.words + (f", seen by {short(answer.scene.threat)}" if len(threats) > 1 else "")
 
 
 def _error_lines(heading: str, metric: str, summaries: list[Summary], styles: dict[str, int]) -> Figure:
     by_attack = group(summaries, lambda s: s.setting.attack)
     series = [
-        Series(plain(name), tuple(_attack_point(s) for s in sorted(parts, key=_share)), styles[name])
+        Series(label(name), tuple(_attack_point(s) for s in sorted(parts, key=_share)), styles[name])
         for name, parts in by_attack.items()
     ]
     references = sorted(_references(summaries), key=_share)
@@ -121,7 +120,8 @@ def _error_lines(heading: str, metric: str, summaries: list[Summary], styles: di
 
 def _error_bars(heading: str, metric: str, summaries: list[Summary], styles: dict[str, int]) -> Figure:
     reference = _references(summaries)[0]
-    points = [(plain(s.setting.attack), _attack_point(s), f"s{styles[s.setting.attack] % charts.STYLES}") for s in summaries]
+    tones = {name: f"s{style % charts.STYLES}" for name, style in styles.items()}
+    points = [(label(s.setting.attack), _attack_point(s), tones[s.setting.attack]) for s in summaries]
     points += [(baseline_words(name), _baseline_point(reference, name), "base") for name in reference.baselines]
     bars = [Bar(name, p.y, p.low, p.high, number(p.y), p.title, tone) for name, p, tone in points]
     if metric == "branches":
@@ -140,13 +140,13 @@ def _error_bars(heading: str, metric: str, summaries: list[Summary], styles: dic
 def _error_axis(metric: str, series: Sequence[Series]) -> Axis:
     if metric == "branches":
         return Axis("correct branches (higher: more is learnt)", 0.0, 1.0, percent=True)
-    label = "mean squared error (lower: more is learnt)"
+    name = "mean squared error (lower: more is learnt)"
     top = max(p.high for one in series for p in one.points)
     worst = max((p.y for one in series if one.dashed for p in one.points), default=top)
     if top <= FAR * worst:
-        return Axis(label, 0.0, charts.nice_top(top))
+        return Axis(name, 0.0, charts.nice_top(top))
     least = max(min(p.y for one in series for p in one.points), worst * 1e-3)
-    return Axis(f"{label}, logarithmic", 10.0 ** np.floor(np.log10(least)), 10.0 ** np.ceil(np.log10(top)), log=True)
+    return Axis(f"{name}, logarithmic", 10.0 ** np.floor(np.log10(least)), 10.0 ** np.ceil(np.log10(top)), log=True)
 
 
 def _error_caption(metric: str, reference: Summary, summaries: list[Summary]) -> str:
@@ -158,7 +158,7 @@ def _error_caption(metric: str, reference: Summary, summaries: list[Summary]) ->
     values = [_shown(metric, best.error), _shown(metric, reference.baselines[baseline])]
     texts = [percent(v) if metric == "branches" else number(v) for v in values]
     return (
-        f"With {percent(reference.setting.unknown)} unknown: {plain(best.setting.attack)} {texts[0]},"
+        f"With {percent(reference.setting.unknown)} unknown: {label(best.setting.attack)} {texts[0]},"
         f" best baseline ({baseline_words(baseline)}) {texts[1]}."
     )
 
@@ -169,7 +169,7 @@ def _references(summaries: list[Summary]) -> list[Summary]:
 
 
 def _attack_point(s: Summary) -> Point:
-    title = f"{plain(s.setting.attack)}, {percent(s.setting.unknown)} unknown: "
+    title = f"{label(s.setting.attack)}, {percent(s.setting.unknown)} unknown: "
     return _point(s, s.error, s.error_margin, title)
 
 
@@ -202,32 +202,33 @@ def _share(summary: Summary) -> float:
 
 
 def _column_bar(column: ColumnAnswer) -> Bar:
-    verdict, name = column.verdict, plain(column.verdict.column)
-    title = f"{name}: {verdict.words} ({plain(column.attack)}; gain {percent(verdict.gain)} ± {percent(verdict.margin)})"
+    verdict, name = column.verdict, short(column.verdict.column)
+    gain = f"gain {percent(verdict.gain)} ± {percent(verdict.margin)}"
+    title = f"{name}: {column.words} ({label(column.attack)}; {gain})"
     low, high = verdict.gain - verdict.margin, min(1.0, verdict.gain + verdict.margin)
-    return Bar(name, verdict.gain, low, high, _gain_text(column), title, verdict.level)
+    return Bar(name, verdict.gain, low, high, _gain_text(column), title, column.level)
 
 
 def _gain_text(column: ColumnAnswer) -> str:
-    words = {"exact": " exact", "order": " order", "leak": "", "none": " no leak"}
+    words = {"exact": " exact", "order": " order", "leak": "", "unsure": " not settled", "none": " no leak"}
     gain = column.verdict.gain
-    return ("< −100 %" if gain < -1 else percent(gain)) + words[column.verdict.level]
+    return ("< −100 %" if gain < -1 else percent(gain)) + words[column.level]
 
 
-def _correlation(columns: Sequence[ColumnAnswer], values: Sequence[float], label: str, heading: str) -> Markup:
+def _correlation(columns: Sequence[ColumnAnswer], values: Sequence[float], name: str, heading: str) -> Markup:
     low = 0.0 if all(column.verdict.gain >= 0 for column in columns) else LOWEST_GAIN
-    x = Axis(label, 0.0, charts.nice_top(max(values) if max(values) > 1e-9 else 1.0))
+    x = Axis(name, 0.0, charts.nice_top(max(values) if max(values) > 1e-9 else 1.0))
     y = Axis("gain over the best baseline", low, 1.0, percent=True)
     dots = [
         Dot(
             value,
             column.verdict.gain,
-            f"{plain(column.verdict.column)}: correlation {value:.2f}, gain {percent(column.verdict.gain)}",
-            column.verdict.level,
+            f"{short(column.verdict.column)}: correlation {value:.2f}, gain {percent(column.verdict.gain)}",
+            column.level,
         )
         for column, value in zip(columns, values, strict=True)
     ]
-    return charts.scatter(dots, x, y, f"Gain against {label}: {heading}")
+    return charts.scatter(dots, x, y, f"Gain against {name}: {heading}")
 
 
 def _rank(values: Sequence[float], gains: Sequence[float]) -> str:

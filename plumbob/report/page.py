@@ -14,12 +14,29 @@ from markupsafe import Markup
 
 from plumbob.audit import judge
 from plumbob.audit.finding import Finding
-from plumbob.audit.judge import LEVELS, Summary
+from plumbob.audit.judge import Summary
 from plumbob.report import answer as words
 from plumbob.report import charts, figures
 from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "unsure": "■", "none": "○"}  # as the scatter draws them
+READ_COLUMNS = (
+    "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than guessing, "
+    "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart."
+)
+READ_LINES = (
+    "Solid lines with markers are attacks, dashed ones are guesses that need no message at all. Bands are 95 % "
+    "intervals over trials. These are averages over columns; an average can hide a column that leaks."
+)
+READ_BARS = (
+    "Coloured bars are attacks, grey ones are guesses that need no message at all. Whiskers are 95 % intervals over "
+    "trials. These are averages over columns; an average can hide a column that leaks."
+)
+READ_CORRELATION = (
+    "Each mark is a column. Marks that rise to the right say: the more a column goes along with what the curious side "
+    "holds or receives, the more of it leaks. Gains below −25 % are drawn at the lower edge."
+)
 
 
 @dataclass(frozen=True)
@@ -52,15 +69,16 @@ def render(
     summaries = judge.summarise(findings)
     found = words.answers(summaries)
     columns = words.worst_columns(found)
-    return _templates().get_template("page.html.j2").render(
+    page = _templates().get_template("page.html.j2")
+    return page.render(
         policy=POLICY,
         title=plain(title),
         question=question,
         overall=words.overall(found),
-        level=max((answer.level for answer in found), key=LEVELS.index, default="none"),
+        level=max((answer.level for answer in found), key=words.SHOWN_LEVELS.index, default="none"),
         found=[_answer_card(answer, found) for answer in found],
         columns=_column_table(columns, found),
-        column_count=len(columns),
+        column_caption=_column_caption(columns),
         questions=_questions(found, summaries),
         settings=_settings_table(summaries),
         shared=_shared_words(summaries),
@@ -68,7 +86,7 @@ def render(
         judged=len(summaries),
         alarm=percent(min(1.0, len(summaries) * judge.FAMILY)),
         judge=judge,
-        attacks=[plain(name) for name in figures.attack_styles(summaries)],
+        attacks=[words.label(name) for name in figures.attack_styles(summaries)],
         notes=notes,
         command=command,
         plan=plan,
@@ -84,9 +102,15 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    templates.filters |= {"percent": percent, "plain": plain, "count": words.count}
+    templates.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
     templates.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
+    templates.globals |= {"level_shapes": LEVEL_SHAPES}
     return templates
+
+
+def _bind(text: str) -> str:
+    """Keep numbers and what belongs to them on one line."""
+    return text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0").replace(" of ", "\u00a0of\u00a0")
 
 
 def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
@@ -106,14 +130,14 @@ def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
 
 
 def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+    shown = [level for level in words.LEVEL_WORDS if any(answer.counts[level] for answer in found)]
     several = len({summary.setting.unknown for summary in summaries}) > 1
     return [
         {
             "id": "columns-chart",
             "heading": "Which columns leak?",
-            "read": "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than "
-            "guessing, 100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart.",
-            "levels": True,
+            "read": READ_COLUMNS,
+            "levels": shown,
             "figures": figures.column_figures(found),
         },
         {
@@ -121,59 +145,55 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "heading": "How does the error grow when more columns are unknown?"
             if several
             else "How do the attacks compare with guessing?",
-            "read": ("Solid lines with markers are attacks, dashed ones" if several else "Coloured bars are attacks, grey ones")
-            + " are guesses that need no message at all. "
-            + ("Bands" if several else "Whiskers")
-            + " are 95 % intervals over trials.",
-            "levels": False,
+            "read": READ_LINES if several else READ_BARS,
+            "levels": [],
             "figures": figures.error_figures(found, figures.attack_styles(summaries)),
         },
         {
             "id": "correlation-chart",
             "heading": "Do correlated columns leak more?",
-            "read": "Each mark is a column. Marks that rise to the right say: the more a column goes along with what the "
-            "curious side holds or receives, the more of it leaks. Gains below −25 % are drawn at the lower edge.",
-            "levels": True,
+            "read": READ_CORRELATION,
+            "levels": shown,
             "figures": figures.correlation_figures(found),
         },
     ]
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Table:
-    optional: list[tuple[str, Callable[[ColumnAnswer], str]]] = [
-        ("Data", lambda c: plain(c.scene.data)),
-        ("Protocol", lambda c: plain(c.scene.protocol)),
-        ("Defence", lambda c: words.defence_words(c.scene.defence)),
-    ]
-    scenes = {c.scene for c in columns} | {answer.scene for answer in found}
-    varied = {
-        "Data": len({scene.data for scene in scenes}) > 1,
-        "Protocol": len({scene.protocol for scene in scenes}) > 1,
-        "Defence": len({scene.defence for scene in scenes}) > 1,
-    }
-    extra = [(name, value) for name, value in optional if varied[name]]
-    header = [("Column", "name", "ascending"), ("Verdict", "text", "descending"), ("Gain", "number", "descending")]
+    sets = len({column.scene.data for column in columns}) > 1
+    defences = len({column.scene.defence for column in columns}) > 1
+    header = [("Column", "name", "ascending"), ("Verdict", "text", "descending"), ("Gain", "gains", "descending")]
     header += [("Who learns it", "text", "ascending"), ("Worst attack", "text", "ascending")]
-    header += [(name, "text", "ascending") for name, _ in extra]
-    rows = tuple(
-        (*_column_cells(column), *(Cell(value(column), value(column)) for _, value in extra)) for column in columns
-    )
-    return Table(tuple(header), rows)
+    if len(found) < 2:
+        return Table(tuple(header), tuple(_column_cells(column, "") for column in columns))
+    rows = []
+    for column in columns:
+        of = [words.short(column.scene.data)] * sets + [words.defence_words(column.scene.defence)] * defences
+        where = words.label(column.scene.protocol)
+        rows.append((*_column_cells(column, ", ".join(of)), Cell(where, where)))
+    return Table((*header, ("Protocol", "text", "ascending")), tuple(rows))
 
 
-def _column_cells(column: ColumnAnswer) -> tuple[Cell, ...]:
+def _column_caption(columns: Sequence[ColumnAnswer]) -> str:
+    distinct = words.count(len({(column.scene.data, column.verdict.column) for column in columns}), "column")
+    defences = len({column.scene.defence for column in columns})
+    return f"{distinct}, worst first" if defences < 2 else f"{distinct}, once per defence, worst first"
+
+
+def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
     verdict, name = column.verdict, plain(column.verdict.column)
-    level, gain = verdict.level, percent(verdict.gain)
+    level, gain = column.level, percent(verdict.gain)
     badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
     interval = f"gain {gain} ± {percent(verdict.margin)}"
     drawn = charts.gain_bar(verdict.gain, verdict.margin, level, interval)
     shown = Markup('{}<span class="num">{}</span>').format(drawn, gain)
-    attack = plain(column.attack)
+    attack = words.label(column.attack)
+    under = Markup(' <small class="say"><bdi>{}</bdi></small>').format(of) if of else ""
     return (
-        Cell(Markup("<bdi>{}</bdi>").format(name), name.casefold(), "name"),
+        Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
         Cell(
-            badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], verdict.words),
-            LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
+            badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], column.words),
+            words.SHOWN_LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
         ),
         Cell(shown, verdict.gain, "gains"),
         Cell(column.scene.learner, column.scene.learner),
@@ -192,7 +212,7 @@ def _settings_table(summaries: Sequence[Summary]) -> Table:
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
     rows = []
     for s in summaries:
-        cells = [Cell(plain(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
+        cells = [Cell(words.label(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
         cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _with_margin(s, s.error, s.error_margin)]
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
         cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric == "branches" else s.r2, number)]
@@ -208,7 +228,7 @@ def _unknown_cell(s: Summary) -> Cell:
 
 
 def _with_margin(s: Summary, value: float, margin: float) -> Cell:
-    return Cell(f"{number(value)} ± {number(margin)}" if s.trials > 1 else number(value), value, "number")
+    return Cell(words.with_margin(value, margin) if s.trials > 1 else number(value), value, "number")
 
 
 def _gain(s: Summary) -> str:
@@ -227,19 +247,14 @@ def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     for field in ("data", "protocol", "threat", "defence"):
         values = {getattr(summary.setting, field) for summary in summaries}
         if len(values) == 1:
-            shared.append((field, plain(values.pop()) if field != "defence" else _defence(values.pop())))
+            name = values.pop()
+            shared.append((field, "none" if field == "defence" and not words.defended(name) else words.label(name)))
     rows = {summary.rows for summary in summaries}
     if len(rows) == 1:
         shared.append(("rows", f"{rows.pop():,}"))
     return shared
 
 
-def _defence(name: str) -> str:
-    return plain(name) if words.defended(name) else "none"
-
-
 def _terms(summaries: Sequence[Summary], meanings: Mapping[str, str]) -> list[tuple[str, str]]:
-    names = dict.fromkeys(
-        name for s in summaries for name in (s.setting.attack, s.setting.protocol, s.setting.defence) if name in meanings
-    )
-    return [(plain(name), plain(meanings[name])) for name in names]
+    used = (name for s in summaries for name in (s.setting.protocol, s.setting.attack, s.setting.defence))
+    return [(words.label(name), plain(meanings[name])) for name in dict.fromkeys(used) if name in meanings]

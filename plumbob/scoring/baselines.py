@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from plumbob.federation import FloatArray
 
 

@@ -70,4 +70,3 @@ def attack_accuracy(
 
     judge = SGDClassifier(random_state=int(rng.integers(2**31))).fit(held_out, labels)
     return float(np.mean(judge.predict(guess) == judge.predict(truth)))
-

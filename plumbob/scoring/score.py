@@ -167,7 +167,9 @@ def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random
     wrong = spoken & (claimed != side)
     random_paths = branches.paths[rng.integers(len(branches.paths), size=len(claimed))]
     random_wrong, random_spoken = (random_paths > 0) & (random_paths != side), random_paths > 0
-    usual = np.where((side == 1).mean(axis=0) >= 0.5, 1, 2)  # each threshold's more frequent side, known to scoring only
+    usual = np.where(
+        (side == 1).mean(axis=0) >= 0.5, 1, 2
+    )  # each threshold's more frequent side, known to scoring only
     usual_wrong = spoken & (usual != side)
     own_correlation = metrics.mean_correlation(view.own, truth.values)
     score_correlation = metrics.mean_correlation(_scores(view), truth.values)

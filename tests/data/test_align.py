@@ -74,7 +74,6 @@ def test_ids_that_differ_stay_different() -> None:
 @pytest.mark.parametrize(("rule", "kept"), [("first", "early"), ("last", "late")])
 def test_of_repeated_ids_the_rule_picks_one(rule: str, kept: str) -> None:
     bank = party([5, *range(30)], when=["early"] * 5 + ["late"] * 26)
-    bank.loc[0, "when"] = "early"
     rows, notes = align(
         {"bank": bank, "shop": party(range(30))},
         id_column="customer",

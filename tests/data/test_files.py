@@ -93,7 +93,7 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path: Path, name: str, conten
 
 def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
     write(tmp_path, "bank.csv", "a\n1\n")
-    with pytest.raises(BadInput, match="no file .*; did you mean 'bank.csv'"):
+    with pytest.raises(BadInput, match=r"no file .*; did you mean 'bank\.csv'"):
         read_frame(tmp_path / "bnak.csv")
 
 

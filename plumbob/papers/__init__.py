@@ -1,0 +1,54 @@
+"""The papers: each one's experiments and claims, declared over the rooms below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from plumbob.errors import BadInput, suggest
+from plumbob.papers import luo2021
+from plumbob.papers.claims import Claim, Outcome, outcome
+
+__all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "print_outcomes", "select"]
+
+CLAIMS: tuple[Claim, ...] = luo2021.CLAIMS
+_COLOURS = {"reproduced": "green", "contradicted": "red", "open": "yellow"}
+
+
+def select(what: str) -> list[Claim]:
+    """The claims named by `PAPER`, `PAPER/CLAIM` or nothing."""
+    chosen = [claim for claim in CLAIMS if not what or what in (claim.paper, claim.name)]
+    if not chosen:
+        names = [*dict.fromkeys(claim.paper for claim in CLAIMS), *(claim.name for claim in CLAIMS)]
+        raise BadInput(f"no paper or claim '{what}'{suggest(what, names)}")
+    return chosen
+
+
+def print_outcomes(outcomes: Sequence[Outcome], console: Console) -> None:
+    """A table of outcomes, with the reasons below."""
+    grid = Grid("claim", "outcome", "measured", "expected", "trials", "seconds", box=None, pad_edge=False)
+    for one in outcomes:
+        status = f"[{_COLOURS[one.status]}]{one.status}[/]"
+        grid.add_row(
+            one.claim, status, escape(_short(one.measured)), escape(one.expected), str(one.trials), f"{one.seconds:.1f}"
+        )
+    console.print(grid)
+    for one in outcomes:
+        if one.why:
+            console.print(f"{one.claim}: {one.why}", markup=False, highlight=False)
+
+
+def _short(measured: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {_number(value)}" for key, value in measured.items())
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list | tuple):
+        return "[" + " ".join(_number(item) for item in value) + "]"
+    return str(value)

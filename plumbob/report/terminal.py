@@ -1,0 +1,92 @@
+"""The same answer for the terminal: sentences first, then the worst columns and one line per setting.
+
+Names come from data files, so they are never read as markup and lose the characters that steer a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plumbob.audit.finding import Finding
+from plumbob.audit.judge import Summary, summarise
+from plumbob.report import answer as words
+from plumbob.report.answer import Answer, ColumnAnswer
+
+SHOWN_COLUMNS = 12
+STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "unsure": "cyan", "none": "green"}
+
+
+def print_summary(findings: Sequence[Finding], console: Console) -> None:
+    """Print verdicts, the worst columns, and every setting against its baselines."""
+    summaries = summarise(findings)
+    found = words.answers(summaries)
+    worst = max((answer.level for answer in found), key=words.SHOWN_LEVELS.index, default="none")
+    _say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
+    for answer in found:
+        _print_answer(console, answer, alone=len(found) == 1)
+    columns = words.worst_columns(found)
+    if columns:
+        console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
+    if len(columns) > SHOWN_COLUMNS:
+        _say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
+    for summary in summaries:
+        _say(console, setting_line(summary))
+    if found:
+        _say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
+
+
+def setting_line(summary: Summary) -> str:
+    """One setting: its error against every baseline, the best first."""
+    setting = summary.setting
+    what = "wrong branches" if summary.metric == "branches" else "error"
+    error = (
+        words.with_margin(summary.error, summary.error_margin) if summary.trials > 1 else words.number(summary.error)
+    )
+    ordered = sorted(summary.baselines.items(), key=lambda item: item[1])
+    baselines = ", ".join(f"{words.baseline_words(name)} {words.number(value)}" for name, value in ordered)
+    scene = words.Scene(setting.data, setting.protocol, setting.threat, setting.defence)
+    share = f"{words.percent(setting.unknown)} unknown"
+    trials = words.count(summary.trials, "trial")
+    return f"{scene.words}: {words.label(setting.attack)}, {share}, {trials}: {what} {error}; {baselines}"
+
+
+def _print_answer(console: Console, answer: Answer, *, alone: bool) -> None:
+    if not alone:
+        _say(
+            console, f"{words.LEVEL_ICONS[answer.level]} {answer.scene.words}: {answer.headline}.", STYLES[answer.level]
+        )
+    for sentence in (words.how(answer), words.sure(answer), words.scope(answer)) if alone else (words.how(answer),):
+        _say(console, f"  {sentence}")
+
+
+def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("column", "verdict", "gain", "worst attack", "who learns it"):
+        table.add_column(name, justify="right" if name == "gain" else "left", overflow="fold")
+    if len(found) > 1:
+        table.add_column("where", overflow="fold")
+    for column in columns:
+        cells = [
+            Text(_fit(words.short(column.verdict.column), console)),
+            Text(_fit(f"{words.LEVEL_ICONS[column.level]} {column.words}", console), style=STYLES[column.level]),
+            Text(_fit(words.percent(column.verdict.gain), console)),
+            Text(_fit(words.label(column.attack), console)),
+            Text(_fit(column.scene.learner, console)),
+        ]
+        table.add_row(*cells, *([Text(_fit(column.scene.words, console))] if len(found) > 1 else []))
+    return table
+
+
+def _say(console: Console, sentence: str, style: str = "") -> None:
+    console.print(Text(_fit(sentence, console), style=style))
+
+
+def _fit(text: str, console: Console) -> str:
+    """What the terminal's encoding cannot show becomes a question mark."""
+    plain = text.replace("−", "-") if not console.encoding.lower().startswith("utf") else text
+    return plain.encode(console.encoding, errors="replace").decode(console.encoding)
