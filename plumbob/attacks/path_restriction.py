@@ -7,6 +7,8 @@ values lie. Level by level for all rows at once.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,32 +19,33 @@ from plumbob.protocols.trees import LEAF, Forest
 from plumbob.threats import View, WhiteBox
 
 WITHHELD = -1
-CHUNK = 2**25  # cells of rows x nodes worked on at a time
+CHUNK = 2**14  # rows worked on at a time, so that their marks stay in the cache
 
 Marks = NDArray[np.bool_]
 
 
 def reachable(tree: Forest, known: IntArray, own: FloatArray) -> Marks:
-    """beta: rows x nodes, the nodes each row may pass given the known columns (lines 1 to 14)."""
+    """beta: nodes x rows, the nodes each row may pass given the known columns (lines 1 to 14)."""
     feature, threshold = tree.feature[0], tree.threshold[0]
     position = {int(column): i for i, column in enumerate(known)}
-    beta = np.zeros((len(feature), len(own)), dtype=bool)  # nodes first: each node's marks lie together
+    beta = np.zeros((len(feature), len(own)), dtype=bool)
     beta[0] = True
+    columns = np.ascontiguousarray(own.T)
     for node in np.flatnonzero(feature >= 0):  # parents come before their children
         mine = position.get(int(feature[node]))
         left, right = beta[2 * node + 1], beta[2 * node + 2]
         left[:] = right[:] = beta[node]
         if mine is not None:
-            below = own[:, mine] <= threshold[node]
+            below = columns[mine] <= threshold[node]
             left &= below
             right &= ~below
-    return beta.T
+    return beta
 
 
-def leaves_of(tree: Forest, label: IntArray) -> Marks:
-    """alpha: rows x nodes, the leaves whose class is the predicted one (line 15); all of them if it was withheld."""
-    fits = (tree.label[0] == label[:, None]) | (label[:, None] == WITHHELD)
-    return np.asarray((tree.feature[0] == LEAF) & fits)
+def leaves_of(tree: Forest, label: NDArray[np.integer[Any]]) -> Marks:
+    """alpha: nodes x rows, the leaves whose class is the predicted one (line 15); all of them if it was withheld."""
+    fits = (tree.label[0][:, None].astype(label.dtype) == label) | (label == WITHHELD)
+    return np.asarray((tree.feature[0] == LEAF)[:, None] & fits)
 
 
 def path_claims(tree: Forest, leaves: IntArray, unknown: IntArray) -> tuple[IntArray, NDArray[np.int8]]:
@@ -74,16 +77,15 @@ class PathRestriction(Attack):
             raise BadInput("path restriction needs the model (white box)")
         tree = Forest.from_arrays(view.model)
         scores = view.received("scores")
-        label = np.where(np.isnan(scores[:, 0]), WITHHELD, np.argmax(scores, axis=1))
+        label = np.where(np.isnan(scores[:, 0]), WITHHELD, np.argmax(scores, axis=1)).astype(np.int16)
         leaves = np.flatnonzero(tree.feature[0] == LEAF)
         draws = rng.random(len(label))
         chosen, candidates = np.empty(len(label), dtype=np.int64), np.empty(len(label), dtype=np.int64)
-        step = max(1, CHUNK // tree.feature.shape[1])
-        for start in range(0, len(label), step):
-            rows = slice(start, start + step)
-            beta = reachable(tree, view.known, view.own[rows])[:, leaves]
-            beta &= leaves_of(tree, label[rows])[:, leaves]
-            chosen[rows], candidates[rows] = _draw(beta, draws[rows])
+        for start in range(0, len(label), CHUNK):
+            rows = slice(start, start + CHUNK)
+            possible = reachable(tree, view.known, view.own[rows])[leaves]
+            possible &= leaves_of(tree, label[rows])[leaves]
+            chosen[rows], candidates[rows] = _draw(possible, draws[rows])
         nodes, paths = path_claims(tree, leaves, view.unknown)
         columns = np.searchsorted(view.unknown, tree.feature[0, nodes])
         branches = Branches(columns, tree.threshold[0, nodes], paths, chosen, candidates)
@@ -91,8 +93,11 @@ class PathRestriction(Attack):
 
 
 def _draw(possible: Marks, draws: FloatArray) -> tuple[IntArray, IntArray]:
-    """One of each row's marks, each equally likely, and how many there were."""
-    ranks = np.cumsum(possible, axis=1, dtype=np.int32)
-    counts = ranks[:, -1].astype(np.int64)
-    wanted = np.floor(draws * counts).astype(np.int64) + 1
-    return np.argmax(ranks >= wanted[:, None], axis=1), counts
+    """One of each row's marked leaves, each equally likely, and how many were marked."""
+    counts = possible.sum(axis=0, dtype=np.int16)
+    wanted = np.floor(draws * counts).astype(np.int16)
+    passed, chosen = np.zeros_like(counts), np.zeros_like(counts)
+    for marks in possible:  # the leaf before which exactly `wanted` marks were passed
+        passed += marks
+        chosen += passed <= wanted
+    return chosen.astype(np.int64), counts.astype(np.int64)

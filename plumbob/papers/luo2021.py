@@ -90,8 +90,8 @@ def printed_scores() -> tuple[float, ...]:
 
 def example_2(scale: Scale, seed: int) -> Check:
     tree, own = toy_tree(), np.array([[25.0, 2000.0]])
-    beta = reachable(tree, np.array([0, 1]), own)[0]
-    alpha = leaves_of(tree, np.array([1]))[0]
+    beta = reachable(tree, np.array([0, 1]), own)[:, 0]
+    alpha = leaves_of(tree, np.array([1]))[:, 0]
     left = np.flatnonzero(alpha & beta)
     holds = (
         list(map(int, beta)) == [1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]

@@ -127,8 +127,9 @@ class Answer:
     @property
     def breakdown(self) -> str:
         """What kind of leak, in one sentence."""
+        sides = all(column.metric == "branches" for column in self.columns if column.level == "exact")
         words = {
-            "exact": "recovered exactly",
+            "exact": "placed on the right side of every threshold" if sides else "recovered exactly",
             "leak": "guessed better than any baseline",
             "order": "in the order of their rows only",
             "unsure": "not settled by these trials",

@@ -302,4 +302,4 @@ def _em(char: str) -> float:
         return 0.0
     if unicodedata.east_asian_width(char) in "WF":
         return 1.0
-    return 0.3 if char in "iljtfI.,:;|' " else 0.85 if char in "mwMW@%" else 0.68 if char.isupper() else 0.57
+    return 0.36 if char in "iljtfI.,:;|' " else 0.95 if char in "mwMW@%" else 0.7 if char.isupper() else 0.61

@@ -192,7 +192,7 @@ def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
     return (
         Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
         Cell(
-            badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], column.words),
+            badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], _bind(column.words)),
             words.SHOWN_LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
         ),
         Cell(shown, verdict.gain, "gains"),

@@ -23,8 +23,7 @@ STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "unsure": "
 
 def print_summary(findings: Sequence[Finding], console: Console) -> None:
     """Print verdicts, the worst columns, and every setting against its baselines."""
-    summaries = summarise(findings)
-    found = words.answers(summaries)
+    found = words.answers(summarise(findings))
     worst = max((answer.level for answer in found), key=words.SHOWN_LEVELS.index, default="none")
     _say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
     for answer in found:
@@ -34,51 +33,49 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
         console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
     if len(columns) > SHOWN_COLUMNS:
         _say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
-    for summary in summaries:
-        _say(console, setting_line(summary))
+    for answer in found:
+        _say(console, f"{answer.scene.words}, {answer.scene.learner}:", "bold")
+        for summary in answer.summaries:
+            _say(console, f"  {setting_line(summary)}")
     if found:
         _say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
 
 
 def setting_line(summary: Summary) -> str:
     """One setting: its error against every baseline, the best first."""
-    setting = summary.setting
     what = "wrong branches" if summary.metric == "branches" else "error"
-    error = (
-        words.with_margin(summary.error, summary.error_margin) if summary.trials > 1 else words.number(summary.error)
-    )
+    error = words.number(summary.error)
+    if summary.trials > 1:
+        error = words.with_margin(summary.error, summary.error_margin)
     ordered = sorted(summary.baselines.items(), key=lambda item: item[1])
     baselines = ", ".join(f"{words.baseline_words(name)} {words.number(value)}" for name, value in ordered)
-    scene = words.Scene(setting.data, setting.protocol, setting.threat, setting.defence)
-    share = f"{words.percent(setting.unknown)} unknown"
-    trials = words.count(summary.trials, "trial")
-    return f"{scene.words}: {words.label(setting.attack)}, {share}, {trials}: {what} {error}; {baselines}"
+    share = f"{words.percent(summary.setting.unknown)} unknown"
+    return f"{words.label(summary.setting.attack)}, {share}: {what} {error}; {baselines}"
 
 
 def _print_answer(console: Console, answer: Answer, *, alone: bool) -> None:
     if not alone:
-        _say(
-            console, f"{words.LEVEL_ICONS[answer.level]} {answer.scene.words}: {answer.headline}.", STYLES[answer.level]
-        )
+        icon = words.LEVEL_ICONS[answer.level]
+        _say(console, f"{icon} {answer.scene.words}: {answer.headline}.", STYLES[answer.level])
     for sentence in (words.how(answer), words.sure(answer), words.scope(answer)) if alone else (words.how(answer),):
         _say(console, f"  {sentence}")
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("column", "verdict", "gain", "worst attack", "who learns it"):
+    several = {"who learns it": len({a.scene.threat for a in found}) > 1, "where": len(found) > 1}
+    for name in ("column", "verdict", "gain", "worst attack", *(name for name, shown in several.items() if shown)):
         table.add_column(name, justify="right" if name == "gain" else "left", overflow="fold")
-    if len(found) > 1:
-        table.add_column("where", overflow="fold")
     for column in columns:
         cells = [
-            Text(_fit(words.short(column.verdict.column), console)),
-            Text(_fit(f"{words.LEVEL_ICONS[column.level]} {column.words}", console), style=STYLES[column.level]),
-            Text(_fit(words.percent(column.verdict.gain), console)),
-            Text(_fit(words.label(column.attack), console)),
-            Text(_fit(column.scene.learner, console)),
+            words.short(column.verdict.column),
+            f"{words.LEVEL_ICONS[column.level]} {column.words}",
+            words.percent(column.verdict.gain),
+            words.label(column.attack),
         ]
-        table.add_row(*cells, *([Text(_fit(column.scene.words, console))] if len(found) > 1 else []))
+        cells += [column.scene.learner] * several["who learns it"] + [column.scene.words] * several["where"]
+        styles = ["", STYLES[column.level], *[""] * (len(cells) - 2)]
+        table.add_row(*(Text(_fit(cell, console), style) for cell, style in zip(cells, styles, strict=True)))
     return table
 
 
@@ -87,6 +84,8 @@ def _say(console: Console, sentence: str, style: str = "") -> None:
 
 
 def _fit(text: str, console: Console) -> str:
-    """What the terminal's encoding cannot show becomes a question mark."""
-    plain = text.replace("−", "-") if not console.encoding.lower().startswith("utf") else text
-    return plain.encode(console.encoding, errors="replace").decode(console.encoding)
+    """What the terminal's encoding cannot show becomes a question mark, a minus sign a hyphen."""
+    encoding = console.encoding
+    if not encoding.lower().startswith("utf"):
+        text = text.replace("−", "-")
+    return text.encode(encoding, errors="replace").decode(encoding)

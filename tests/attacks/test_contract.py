@@ -1,0 +1,148 @@
+"""What every attack must do, on every protocol and threat it says it fits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plumbob.attacks import Guess, attacks
+from plumbob.federation import Table
+from plumbob.protocols import PROTOCOLS
+from plumbob.scoring.score import score, truth_of
+from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
+from tests.worlds import made_table, with_truth, world
+
+FITTING = [
+    pytest.param(name, protocol, threat, id=f"{name}-{protocol}-{threat}")
+    for name, attack in attacks().items()
+    for protocol in PROTOCOLS
+    for threat in THREATS
+    if attack.why_not(protocol, THREATS[threat]) is None and threat != "collusion"
+]
+PAIRS = [p for p in FITTING if p.values[2] == "active"]
+
+
+def numbers(guess: Guess) -> bytes:
+    """Everything a guess says, as bytes."""
+    parts = [] if guess.values is None else [guess.values.tobytes()]
+    if guess.branches is not None:
+        branches = guess.branches
+        parts += [branches.paths.tobytes(), branches.chosen.tobytes(), branches.threshold.tobytes()]
+    return b"".join(parts)
+
+
+def guess(name: str, view: View, seed: int = 5) -> Guess:
+    return attacks()[name].run(view, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), FITTING)
+def test_the_same_seed_gives_the_same_guess(name: str, protocol: str, threat: str) -> None:
+    view = cut(world(protocol), THREATS[threat])
+    assert numbers(guess(name, view)) == numbers(guess(name, view))
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), FITTING)
+def test_garbage_in_place_of_the_truth_changes_no_guess(name: str, protocol: str, threat: str) -> None:
+    log = world(protocol)
+    garbage = np.random.default_rng(9).random(log.sealed("passive")["columns"].shape)
+    one, two = (guess(name, cut(each, THREATS[threat])) for each in (log, with_truth(log, "passive", garbage)))
+    assert numbers(one) == numbers(two)
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), PAIRS)
+def test_a_saved_view_attacked_in_another_process_gives_the_same_bits(
+    name: str, protocol: str, threat: str, tmp_path: Path
+) -> None:
+    view = cut(world(protocol), THREATS[threat])
+    view.save(tmp_path / "view.zip")
+    script = (
+        "import sys; from pathlib import Path; from plumbob.threats import View\n"
+        "from tests.attacks.test_contract import guess, numbers\n"
+        "sys.stdout.buffer.write(numbers(guess(sys.argv[1], View.load(Path(sys.argv[2])))))"
+    )
+    command = [sys.executable, "-c", script, name, str(tmp_path / "view.zip")]
+    done = subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2])
+    assert done.stdout == numbers(guess(name, view))
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), FITTING)
+def test_a_guess_speaks_of_every_unknown_cell(name: str, protocol: str, threat: str) -> None:
+    view = cut(world(protocol), THREATS[threat])
+    made = guess(name, view)
+    assert made.names == view.unknown_names
+    if made.values is not None:
+        assert made.values.shape == (len(view.own), len(view.unknown))
+        assert np.isfinite(made.values).all()
+    if made.branches is not None:
+        assert len(made.branches.chosen) == len(view.own)
+        assert (made.branches.candidates >= 1).all()
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), PAIRS)
+@pytest.mark.parametrize("case", ["constant columns", "one row", "two classes", "one unknown", "one known"])
+def test_awkward_tables_are_survived(name: str, protocol: str, threat: str, case: str) -> None:
+    table, unknown = made_table(classes=2 if case == "two classes" else 3), 3
+    if case == "constant columns":
+        values = table.values.copy()
+        values[:, ::2] = 0.0
+        table = Table(table.name, table.columns, values, table.label, table.classes)
+    unknown = {"one unknown": 1, "one known": 7}.get(case, unknown)
+    log = world(protocol, table, unknown)
+    view = cut(log, THREATS[threat])
+    if case == "one row":
+        scores = [m for m in view.messages if m.name == "scores"]
+        from dataclasses import replace
+
+        view = replace(view, own=view.own[:1], messages=(replace(scores[0], payload=scores[0].payload[:1]),))
+        assert len(numbers(guess(name, view))) > 0
+        return
+    judged = score(guess(name, view), truth_of(log, view), view, np.random.default_rng(0))
+    assert np.isfinite(judged.error)
+    assert all(np.isfinite(column.gain) for column in judged.columns)
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), PAIRS)
+def test_withheld_scores_are_no_message(name: str, protocol: str, threat: str) -> None:
+    """A row whose scores are NaN is guessed without them: what they would have been makes no difference."""
+    from dataclasses import replace
+
+    view = cut(world(protocol), THREATS[threat])
+
+    def withheld(change: float) -> View:
+        messages = []
+        for message in view.messages:
+            payload = message.payload
+            if message.name == "scores":
+                payload = np.array(payload)
+                payload[3] = np.nan
+            messages.append(replace(message, payload=payload))
+        return replace(view, messages=tuple(messages))
+
+    made = guess(name, withheld(0.0))
+    if made.values is not None:
+        assert np.isfinite(made.values).all()
+    if made.branches is not None:
+        assert made.branches.candidates[3] >= guess(name, view).branches.candidates[3]
+
+
+@pytest.mark.parametrize("name", list(attacks()))
+def test_an_attack_prints_itself_and_says_what_it_is(name: str) -> None:
+    attack = attacks()[name]
+    assert repr(attack).startswith(f"{type(attack).__name__}(")
+    assert attack.summary
+    assert attack.paper
+    assert all(protocol in PROTOCOLS for protocol in attack.protocols)
+
+
+@pytest.mark.parametrize("name", list(attacks()))
+def test_an_attack_says_why_it_does_not_fit(name: str) -> None:
+    attack = attacks()[name]
+    assert "only" in (attack.why_not("carrier_pigeon", THREATS["active"]) or "")
+    if WhiteBox in attack.requires:
+        assert "white box" in (attack.why_not(attack.protocols[0], Threat("t", "")) or "")
+
+

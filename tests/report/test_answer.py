@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import samples
+
+from plumbob.audit.judge import summarise
+from plumbob.report.answer import answers, how, overall, plain, scope, short, sure, worst_columns
+
+
+def test_the_headline_counts_every_kind_of_leak() -> None:
+    (found,) = answers(summarise(samples.values()))
+    assert found.counts == {"exact": 1, "leak": 4, "order": 1, "unsure": 0, "none": 4}
+    assert found.headline == "Yes: 6 of 10 columns leak to the active party"
+    assert overall([found]) == found.headline
+
+
+def test_no_leak_is_said_as_such() -> None:
+    (found,) = answers(summarise(samples.harmless()))
+    assert found.headline == "No leak above baseline was found in 10 columns"
+    assert how(found) == "Tried without success: generative regression."
+
+
+def test_a_column_is_named_by_its_strongest_attack() -> None:
+    (found,) = answers(summarise(samples.values()))
+    worst = {column.verdict.column: column for column in found.columns}
+    assert worst["income"].attack == "box_solving"
+    assert worst["income"].level == "exact"
+    assert worst["loan"].attack == "generative_regression"
+    assert worst["loan"].level == "order"
+    assert [c.severity for c in found.columns] == sorted((c.severity for c in found.columns), reverse=True)
+
+
+def test_the_worst_case_is_over_protocols_but_apart_for_defences() -> None:
+    columns = worst_columns(answers(summarise(samples.audit())))
+    assert len(columns) == 2 * len(samples.NAMES)
+    undefended = {c.verdict.column: c for c in columns if c.scene.defence == "none"}
+    assert undefended["duration"].scene.protocol == "decision_tree"
+    assert all(c.level == "none" for c in columns if c.scene.defence != "none")
+
+
+def test_several_situations_are_counted_worst_first() -> None:
+    found = answers(summarise(samples.harmless() + samples.values()))
+    assert [a.leaking > 0 for a in found] == [True, False]
+    assert overall(found) == "Yes: columns leak in 1 of 2 situations tested"
+
+
+def test_all_shares_count_and_it_is_stated() -> None:
+    (several,) = answers(summarise(samples.values()))
+    (one,) = answers(summarise(samples.values(shares=(0.3,))))
+    assert "3 shares of unknown columns, 20 % to 60 %" in scope(several)
+    assert "uses them all" in scope(several)
+    assert scope(one) == "30 % of the columns were unknown to the curious side."
+
+
+def test_changing_columns_are_stated() -> None:
+    rng = np.random.default_rng(0)
+    trials = [
+        samples.finding([samples.column(name, 0.05, rng) for name in names], trial=i)
+        for i, names in enumerate((["a", "b"], ["b", "c"]))
+    ]
+    (found,) = answers(summarise(trials))
+    assert len(found.columns) == 3
+    assert "changed from trial to trial" in scope(found)
+
+
+def test_one_trial_warns() -> None:
+    (found,) = answers(summarise(samples.values(trials=1)))
+    assert "One trial" in sure(found)
+    (found,) = answers(summarise(samples.values(trials=5)))
+    assert "One trial" not in sure(found)
+    assert sure(found).startswith("5 trials per setting, 1,000 rows.")
+
+
+def test_a_clear_gain_that_few_trials_leave_open_is_not_called_harmless() -> None:
+    rng = np.random.default_rng(0)
+    trials = [
+        samples.finding([samples.column(f"c{j}", error, rng) for j in range(20)], trial=i)
+        for i, error in enumerate((0.018, 0.020))
+    ]
+    (found,) = answers(summarise(trials))
+    assert found.counts["unsure"] > 0
+    assert found.counts["leak"] < 20
+    unsure = next(column for column in found.columns if column.level == "unsure")
+    assert unsure.verdict.level == "none"
+    assert "more trials" in unsure.words
+
+
+def test_nothing_measured() -> None:
+    assert answers([]) == []
+    assert overall([]) == "Nothing was measured, so there is no answer"
+
+
+def test_an_unknown_threat_keeps_its_name() -> None:
+    (found,) = answers(summarise(samples.values(shares=(0.3,), threat="our own\nthreat")))
+    assert found.headline.endswith("leak to our own threat")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\nb\tc", "a b c"),
+        ("\x1b[31mred\x9b", "[31mred"),
+        ("\u202eevil\u2066", "evil"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("\x00", "(unnamed)"),
+        ("lone \ud800", "lone"),
+    ],
+)
+def test_names_lose_what_steers_the_reader(name: str, shown: str) -> None:
+    assert plain(name) == shown
+
+
+def test_long_names_are_cut_in_the_middle() -> None:
+    assert short("a" * 200 + "z") == "a" * 40 + "…" + "a" * 38 + "z"

@@ -1,0 +1,187 @@
+"""The page in a real browser: it draws, sorts, fits a phone, follows dark mode, prints, and fetches nothing."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import samples
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from plumbob.audit.finding import Finding
+from plumbob.report.page import render
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+NAMES = "[...document.querySelectorAll('#column-table tbody th > bdi')].map(e => e.textContent)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no chromium on this machine")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    many = [f"column {i}" for i in range(200)]
+    kinds: dict[str, list[Finding]] = {
+        "audit": samples.audit(),
+        "hostile": samples.values(samples.HOSTILE, shares=(0.3,), data=samples.HOSTILE[0], defence=samples.HOSTILE[5]),
+        "many": samples.values(many, shares=(0.3,), trials=2),
+    }
+    for kind, findings in kinds.items():
+        text = render(
+            findings,
+            title=samples.HOSTILE[0] if kind == "hostile" else "Bank and shop",
+            question="What will they learn?",
+            plan="attacks: [" + "box_solving, " * 40 + "]",
+            environment={"python": "3.11", "flags": "x" * 300},
+            notes=["one note"],
+            command="plumbob audit " + "--seed 7 " * 30,
+        )
+        (folder / f"{kind}.html").write_text(text, encoding="utf-8")
+    return {kind: folder / f"{kind}.html" for kind in kinds}
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A page that fails its test on any script error or any request but the file itself."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("request", lambda request: troubles.append(request.url) if not _own(request.url) else None)
+    page.route("**/*", lambda route: route.continue_() if _own(route.request.url) else route.abort())
+    yield page
+    page.close()
+    assert troubles == []
+
+
+def _own(url: str) -> bool:
+    return url.startswith("file://") and url.endswith(".html")
+
+
+def test_every_chart_is_drawn(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["audit"].as_uri())
+    charts = tab.locator("svg.chart")
+    assert charts.count() == 12
+    for chart in charts.all():
+        box = chart.bounding_box()
+        assert box
+        assert box["width"] > 200
+        assert box["height"] > 100
+        assert chart.locator(".mark").count() > 0
+
+
+def test_chart_text_stays_inside_its_chart(tab: Page, files: dict[str, Path]) -> None:
+    for kind in ("audit", "hostile"):
+        tab.goto(files[kind].as_uri())
+        outside = tab.evaluate(
+            """[...document.querySelectorAll('svg.chart')].flatMap(svg => {
+                const frame = svg.getBoundingClientRect();
+                return [...svg.querySelectorAll('text')].filter(text => {
+                    const box = text.getBoundingClientRect();
+                    return box.right > frame.right + 6 || box.left < frame.left - 6;
+                }).map(text => text.textContent);
+            })"""
+        )
+        assert outside == []
+
+
+def test_the_table_sorts_by_mouse_and_by_keyboard(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["audit"].as_uri())
+    before = tab.evaluate(NAMES)
+    head = tab.locator("#column-table thead th").first
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert tab.evaluate(NAMES) == sorted(before)
+    head.locator("button").focus()
+    tab.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert tab.evaluate(NAMES) == sorted(before, reverse=True)
+    gain = tab.locator("#column-table thead th", has_text="Gain")
+    gain.locator("button").press("Space")
+    assert gain.get_attribute("aria-sort") == "descending"
+    assert head.get_attribute("aria-sort") is None
+    keys = tab.evaluate("[...document.querySelectorAll('#column-table td.gains')].map(e => +e.dataset.k)")
+    assert keys == sorted(keys, reverse=True)
+    assert tab.locator("#sorted").text_content() == "Sorted by Gain, descending"
+
+
+@pytest.mark.parametrize("kind", ["audit", "hostile", "many"])
+def test_a_phone_does_not_scroll_sideways(tab: Page, files: dict[str, Path], kind: str) -> None:
+    tab.set_viewport_size({"width": 360, "height": 740})
+    tab.goto(files[kind].as_uri())
+    assert tab.evaluate(OVERFLOW) == 0
+    tab.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+    assert tab.evaluate(OVERFLOW) == 0
+
+
+def test_dark_mode_has_its_own_colours_and_contrast(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["audit"].as_uri())
+    seen = []
+    for scheme in ("light", "dark"):
+        tab.emulate_media(color_scheme=scheme)
+        seen.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert min(tab.evaluate(CONTRASTS)) >= 4.5
+    assert seen[0] != seen[1]
+
+
+def test_it_prints_in_light_colours_on_whole_pages(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["audit"].as_uri())
+    tab.emulate_media(media="print", color_scheme="dark")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.set_viewport_size({"width": 700, "height": 1000})
+    assert tab.evaluate("document.querySelector('#column-table').getBoundingClientRect().right") <= 700
+    tab.set_viewport_size({"width": 1030, "height": 700})
+    assert tab.evaluate("document.querySelector('#settings-table').getBoundingClientRect().right") <= 1030
+    paper = tab.pdf(format="A4")
+    assert paper.startswith(b"%PDF")
+    assert paper.count(b"/Type /Page\n") > 1
+
+
+def test_hostile_names_do_nothing(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["hostile"].as_uri())
+    assert tab.evaluate("window.hacked") is None
+    assert samples.HOSTILE[0] in tab.evaluate(NAMES)
+    assert tab.title() == samples.HOSTILE[0]
+
+
+CONTRASTS = """(() => {
+    const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const light = (colour) => {
+        const [r, g, b] = channels(colour).slice(0, 3).map((v) => v / 255)
+            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+        for (let e = element; e; e = e.parentElement) {
+            const colour = getComputedStyle(e).backgroundColor;
+            if ((channels(colour)[3] ?? 1) > 0) return colour;
+        }
+        return "rgb(255, 255, 255)";
+    };
+    const kinds = "p, h1, h2, h3, h4, dt, dd, td, th, a, li, .badge, .say, summary, caption";
+    const elements = [...document.querySelectorAll(kinds)];
+    const texts = [...document.querySelectorAll("svg.chart text")];
+    const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    return [
+        ...elements.map((e) => ratio(light(getComputedStyle(e).color), light(behind(e)))),
+        ...texts.map((e) => ratio(light(getComputedStyle(e).fill), light(behind(e.closest("figure"))))),
+    ];
+})()"""

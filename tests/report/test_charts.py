@@ -1,0 +1,124 @@
+import itertools
+import re
+from xml.etree import ElementTree
+
+import pytest
+import samples
+from markupsafe import Markup
+
+from plumbob.audit.judge import summarise
+from plumbob.report import charts, figures
+from plumbob.report.answer import answers
+from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+
+
+def parsed(drawing: Markup) -> ElementTree.Element:
+    return ElementTree.fromstring(str(drawing))
+
+
+def titles(root: ElementTree.Element) -> list[str]:
+    return [title.text or "" for title in root.iter("title")]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 0.17), (-0.25, 1), (3, 4700), (1e-9, 3e-9), (0.2, 0.6)])
+def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
+    ticks = charts.nice_ticks(low, high)
+    assert 3 <= len(ticks) <= 8
+    assert low <= ticks[0] + 1e-9
+    assert ticks[-1] <= high * (1 + 1e-9)
+
+
+def test_axes_place_values_and_clamp() -> None:
+    assert Axis("x", 0, 2).place(1, 10, 30) == 20
+    assert Axis("x", 0, 2).place(99, 10, 30) == 30
+    assert Axis("x", 0.01, 1, log=True).place(0.1, 0, 10) == pytest.approx(5)
+    assert Axis("x", 0.01, 1, log=True).place(0, 0, 10) == 0
+    assert Axis("x", 0.001, 10, log=True).ticks() == pytest.approx([0.001, 0.01, 0.1, 1, 10])
+
+
+def test_labels_move_apart_in_order() -> None:
+    moved = charts.spread([50.0, 51.0, 10.0, 52.0], 15, 0, 100)
+    assert moved[2] < moved[0] < moved[1] < moved[3]
+    ordered = sorted(moved)
+    assert all(b - a >= 15 for a, b in itertools.pairwise(ordered))
+    assert max(charts.spread([98.0, 99.0, 100.0], 15, 0, 100)) <= 100
+
+
+def test_text_is_cut_to_its_room() -> None:
+    assert charts.fit("short", 200) == "short"
+    cut = charts.fit("列" * 50, 120)
+    assert cut.endswith("…")
+    assert charts.text_width(cut) <= 132
+
+
+def test_a_line_chart_has_its_marks_band_and_names() -> None:
+    points = tuple(Point(x, x / 2, x / 2 - 0.05, x / 2 + 0.05, f"at {x}") for x in (0.2, 0.4))
+    series = [Series("esa", points, 0), Series("guess", points, 1, dashed=True)]
+    root = parsed(charts.line_chart(series, Axis("x", 0.2, 0.4), Axis("y", 0, 1), "a label"))
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == "a label"
+    assert sum("mark s0" in (e.get("class") or "") for e in root.iter("path")) == 2
+    assert [e.get("stroke-dasharray") for e in root.iter("path") if e.get("stroke-dasharray")] == ["7 4"]
+    assert sum("band" in (e.get("class") or "") for e in root.iter("path")) == 1
+    assert {"esa", "guess"} <= {text.text for text in root.iter("text")}
+
+
+def test_a_bar_beyond_the_chart_has_an_arrow() -> None:
+    bars = [Bar("a", -9, -10, -8, "-900 %", "t", "none"), Bar("b", 0.5, 0.4, 0.6, "50 %", "t", "leak")]
+    root = parsed(charts.bar_chart(bars, Axis("gain", -0.25, 1), "label"))
+    assert sum(e.get("class") == "beyond" for e in root.iter("path")) == 1
+    assert len(list(root.iter("rect"))) == 2
+
+
+def test_levels_differ_in_shape() -> None:
+    dots = [Dot(0.5, 0.5, level, level) for level in charts.LEVEL_SHAPES]
+    root = parsed(charts.scatter(dots, Axis("x", 0, 1), Axis("y", 0, 1), "label"))
+    marks = [e for e in root.iter("path") if "mark" in (e.get("class") or "")]
+    assert len({(e.get("d"), "hollow" in (e.get("class") or "")) for e in marks}) == len(charts.LEVEL_SHAPES)
+
+
+@pytest.mark.parametrize("name", samples.HOSTILE)
+def test_any_name_stays_text(name: str) -> None:
+    clean = name.replace("\x1b", "")
+    bar = Bar(clean, 0.5, 0.4, 0.6, clean, clean, "leak")
+    root = parsed(charts.bar_chart([bar], Axis("gain", 0, 1), clean))
+    assert {e.tag for e in root.iter()} <= {"svg", "path", "text", "rect", "title"}
+    assert root.get("aria-label", "").split() == clean.split()
+
+
+def test_error_chart_is_lines_for_several_shares_and_bars_for_one() -> None:
+    for shares, tag in (((0.2, 0.4), "band"), ((0.3,), "rect")):
+        summaries = summarise(samples.values(shares=shares))
+        (figure,) = figures.error_figures(answers(summaries), figures.attack_styles(summaries))
+        assert tag in str(figure.drawings[0])
+        assert len(figure.rows) == len(shares) * 8
+
+
+def test_branches_show_the_correct_rate() -> None:
+    summaries = summarise(samples.branches())
+    (figure,) = figures.error_figures(answers(summaries), figures.attack_styles(summaries))
+    shown = float(figure.rows[0][2])
+    assert shown == pytest.approx(1 - summaries[0].error, abs=1e-3)
+    assert "random path" in {row[0] for row in figure.rows}
+
+
+def test_an_error_far_above_guessing_asks_for_a_logarithmic_scale() -> None:
+    series = [Series("bad", (Point(0, 50, 40, 60, ""),), 0), Series("guess", (Point(0, 0.1, 0.1, 0.1, ""),), 0, True)]
+    axis = figures._error_axis("values", series)
+    assert axis.log
+    assert axis.low <= 0.1
+    assert axis.high >= 60
+
+
+def test_many_columns_are_drawn_in_part_and_it_says_so() -> None:
+    found = answers(summarise(samples.values([f"c{i}" for i in range(200)], shares=(0.3,))))
+    (figure,) = figures.column_figures(found)
+    assert len(re.findall("<rect", str(figure.drawings[0]))) == 30
+    assert "worst 30 of 200 columns" in figure.caption
+
+
+def test_correlations_are_drawn_for_own_columns_and_scores() -> None:
+    (figure,) = figures.correlation_figures(answers(summarise(samples.values(shares=(0.3,)))))
+    assert [len(titles(parsed(drawing))) for drawing in figure.drawings] == [10, 10]
+    assert "Eq 16" in str(figure.drawings[0])
+    assert "Eq 17" in str(figure.drawings[1])

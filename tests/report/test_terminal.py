@@ -1,0 +1,45 @@
+import io
+
+import samples
+from rich.console import Console
+
+from plumbob.audit.finding import Finding
+from plumbob.report.terminal import print_summary
+
+
+def printed(findings: list[Finding], encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
+    print_summary(findings, Console(file=file, width=160, force_terminal=False, color_system=None))
+    file.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_the_answer_comes_first() -> None:
+    assert printed(samples.values()).splitlines()[0] == "● Yes: 6 of 10 columns leak to the active party."
+
+
+def test_at_most_twelve_columns_and_the_rest_counted() -> None:
+    text = printed(samples.values([f"column {i}" for i in range(50)], shares=(0.3,)))
+    assert sum(line.startswith(" column ") and "%" in line for line in text.splitlines()) == 12
+    assert "and 38 more in the report" in text
+
+
+def test_every_setting_has_a_line_with_its_baselines() -> None:
+    lines = [line for line in printed(samples.audit()).splitlines() if "best constant" in line]
+    assert len(lines) == 9 + 3 + 1
+    assert any("path restriction, 20 % unknown: wrong branches" in line and "random path" in line for line in lines)
+
+
+def test_names_are_neither_markup_nor_control_sequences() -> None:
+    text = printed(samples.values(samples.HOSTILE, shares=(0.3,)))
+    assert "[bold red]markup[/]" in text
+    assert not any(bad in text for bad in ("\x1b", "\u202e", "\x9b"))
+
+
+def test_a_terminal_without_unicode_gets_question_marks() -> None:
+    assert printed(samples.audit(), "ascii").startswith("? Yes: columns leak in 2 of 3 situations tested.")
+
+
+def test_nothing_measured() -> None:
+    assert "Nothing was measured" in printed([])

@@ -1,0 +1,71 @@
+"""Small worlds to test in: tables, federations and transcripts made from a seed."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plumbob.data import registry
+from plumbob.federation import Column, Federation, Table, halves, split_at_random
+from plumbob.protocols import PROTOCOLS, NeuralNetwork, Protocol, RandomForest, predict
+from plumbob.transcript import COORDINATOR, Transcript
+
+needs_data = pytest.mark.skipif(
+    not Path(os.environ.get("PLUMBOB_DATA", "nowhere")).is_dir(), reason="PLUMBOB_DATA names no folder of data files"
+)
+
+
+def small(name: str) -> Protocol:
+    """A protocol at a size for tests."""
+    if name == "neural_network":
+        return NeuralNetwork(hidden=(16, 8), epochs=3)
+    return RandomForest(trees=15) if name == "random_forest" else PROTOCOLS[name]()
+
+
+def made_table(rows: int = 400, columns: int = 8, classes: int = 3, seed: int = 0) -> Table:
+    """Columns that hang together, in [0, 1], and a label that follows from them."""
+    rng = np.random.default_rng(seed)
+    raw = rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns))
+    values = (raw - raw.min(axis=0)) / np.ptp(raw, axis=0)
+    linear = raw @ rng.normal(size=(columns, classes)) / np.sqrt(columns)
+    label = np.argmax(linear + rng.gumbel(size=linear.shape), axis=1)
+    label[:classes] = np.arange(classes)
+    named = tuple(Column(f"c{i}") for i in range(columns))
+    return Table("made", named, values, label.astype(np.int64), tuple("abcdefghijklmnop"[:classes]))
+
+
+@cache
+def built_in(name: str) -> Table:
+    return registry.load(name)
+
+
+def world(
+    protocol: str = "logistic_regression", table: Table | None = None, unknown: float | int = 0.4, seed: int = 0
+) -> Transcript:
+    """The transcript of one prediction."""
+    rng = np.random.default_rng(seed)
+    federation = split_at_random(table if table is not None else made_table(seed=seed), unknown, rng)
+    return transcript(small(protocol), federation, seed)
+
+
+def transcript(protocol: Protocol, federation: Federation, seed: int = 0) -> Transcript:
+    rng = np.random.default_rng([seed, 1])
+    train, rows = halves(federation.label, rng)
+    trainer = federation.rows(train)
+    model = protocol.fit(trainer.values, trainer.label, len(federation.classes), rng)
+    return predict(protocol, model, federation.rows(rows), trainer)
+
+
+def with_truth(log: Transcript, party: str, columns: np.ndarray) -> Transcript:
+    """The same messages and states, but other columns sealed for one party: what is true there is changed, nothing else."""
+    other = Transcript(log.protocol, log.active, log.parties, log.features, log.classes)
+    for message in log.messages:
+        other.send(**message.header, payload=message.payload)
+    for name in (*log.parties, COORDINATOR):
+        for key, array in log.sealed(name).items():
+            other.seal(name, key, columns if (name, key) == (party, "columns") else array)
+    return other
