@@ -1,22 +1,25 @@
 """From findings to verdicts: column by column, about individuals first, with intervals over trials.
 
-A column leaks when an attack removes part of the best baseline's error (or orders the rows) beyond chance. Chance is
-guarded against over all columns of a setting at once: the limits that decide are Bonferroni's at 1 %; the
-intervals that are shown are the usual 95 % ones.
+A column leaks in a trial when the attack removes part of the best baseline's error, or orders the rows, beyond the chance
+of having drawn these rows. Chance is guarded against over all columns and trials of a setting at once: the limits
+that decide are Bonferroni's at 1 %. The intervals that are shown are the usual 95 % ones, over trials and rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
+from scipy.stats import norm
+
 from plumbob.audit.finding import Finding
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import ColumnScore
 
-FAMILY = 0.01  # chance that any column of a setting is called leaking when none does
+FAMILY = 0.01  # chance that any column of a setting is called leaking in any trial when none does
 LEAST_GAIN = 0.01  # a smaller gain is not worth a word
 LEAST_RANK = 0.1  # nor is a smaller lead in rank correlation
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
@@ -32,8 +35,9 @@ class Verdict:
     column: str
     level: str  # exact, leak, order, none
     words: str
-    gain: float
+    gain: float  # mean over the trials in which it leaks, or over all if it leaks in none
     margin: float  # half-width of the 95 % interval of the gain
+    leaking: int  # trials in which it leaks
     r2: float
     rank: float
     error: float
@@ -142,49 +146,63 @@ def _summary(setting: Setting, trials: list[Finding]) -> Summary:
 
 def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) -> Verdict:
     """The verdict on one column from its scores over trials; `family` columns are judged together."""
-    gains = [part.gain for part in parts]
-    row_error = fmean(part.gain_error for part in parts)
-    gain, margin = mean_and_margin(gains, row_error)
-    strict = 1 - 2 * FAMILY / max(1, 2 * family)  # two questions per column: values and order
-    gain_floor = gain - mean_and_margin(gains, row_error, strict)[1]
-    lead, lead_margin = mean_and_margin(
-        [abs(part.rank) - part.own_rank for part in parts], (2 / max(1, rows - 1)) ** 0.5, strict
-    )
-    level = "none"
-    if any(part.claims for part in parts) and all(part.exact >= ALL_EXACT for part in parts if part.claims):
-        level = "exact" if fmean(part.baseline_error for part in parts) > 1e-12 else "none"
-    elif gain_floor > LEAST_GAIN:
-        level = "leak"
-    elif lead - lead_margin > LEAST_RANK:
-        level = "order"
-    rank = fmean(part.rank for part in parts)
+    tests = 2 * max(1, family) * len(parts)  # values and order, every column, every trial
+    limit = float(norm.isf(FAMILY / tests))
+    levels = [_level(part, limit, rows) for part in parts]
+    level = "exact" if set(levels) == {"exact"} else max(levels, key=LEVELS.index)
+    level = "leak" if level == "exact" and set(levels) != {"exact"} else level
+    leaking = [part for part, found in zip(parts, levels, strict=True) if found != "none"]
+    shown = leaking or parts
+    gain, margin = mean_and_margin([part.gain for part in shown], fmean(part.gain_error for part in shown))
+    rank = fmean(abs(part.rank) for part in shown)
     return Verdict(
         column=parts[0].name,
         level=level,
-        words=in_words(level, metric, gain, margin, rank),
+        words=in_words(level, metric, gain, margin, rank, len(leaking), len(parts)),
         gain=gain,
         margin=margin,
-        r2=fmean(part.r2 for part in parts),
+        leaking=len(leaking),
+        r2=fmean(part.r2 for part in shown),
         rank=rank,
-        error=fmean(part.error for part in parts),
+        error=fmean(part.error for part in shown),
         best_baseline=parts[0].best_baseline,
-        baseline_error=fmean(part.baseline_error for part in parts),
-        exact=fmean(part.exact for part in parts),
-        within_1=fmean(part.within_1 for part in parts),
-        within_5=fmean(part.within_5 for part in parts),
-        within_10=fmean(part.within_10 for part in parts),
-        own_correlation=fmean(part.own_correlation for part in parts),
-        score_correlation=fmean(part.score_correlation for part in parts),
+        baseline_error=fmean(part.baseline_error for part in shown),
+        exact=fmean(part.exact for part in shown),
+        within_1=fmean(part.within_1 for part in shown),
+        within_5=fmean(part.within_5 for part in shown),
+        within_10=fmean(part.within_10 for part in shown),
+        own_correlation=fmean(part.own_correlation for part in shown),
+        score_correlation=fmean(part.score_correlation for part in shown),
         trials=len(parts),
     )
 
 
-def in_words(level: str, metric: str, gain: float, margin: float, rank: float) -> str:
-    """A verdict as a person would say it."""
+def _level(part: ColumnScore, limit: float, rows: int) -> str:
+    """What one trial shows of a column, with `limit` standard errors to spare."""
+    if not part.claims or part.baseline_error <= 1e-12:
+        return "none"  # nothing was said of it, or there was nothing to learn
+    if part.exact >= ALL_EXACT:
+        return "exact"
+    if part.gain - limit * part.gain_error > LEAST_GAIN:
+        return "leak"
+    rank_error = math.sqrt(2 / max(1, rows - 1))  # of the difference of two rank correlations
+    return "order" if abs(part.rank) - part.own_rank - limit * rank_error > LEAST_RANK else "none"
+
+
+def in_words(level: str, metric: str, gain: float, margin: float, rank: float, leaking: int, trials: int) -> str:
+    """A verdict as a person would say it.
+
+    >>> in_words("leak", "values", 0.38, 0.05, 0.7, 5, 5)
+    'better than guessing by 38 ± 5 %'
+    >>> in_words("leak", "values", 0.38, 0.05, 0.7, 2, 5)
+    'better than guessing by 38 ± 5 % in 2 of 5 trials'
+    """
+    some = "" if leaking in (0, trials) else f" in {leaking} of {trials} trials"
     if level == "exact":
         return "recovered exactly" if metric == "values" else "its side of every threshold is known"
     if level == "leak":
-        return f"better than guessing by {100 * gain:.0f} ± {100 * margin:.0f} %"
+        by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
+        return f"better than guessing by {by}{some}"
     if level == "order":
-        return f"the order of the rows is learnt (rank correlation {abs(rank):.2f}), the values are not"
+        return f"the order of the rows is learnt (rank correlation {rank:.2f}){some}, the values are not"
     return "no leak above baseline"

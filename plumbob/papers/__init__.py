@@ -10,12 +10,12 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from plumbob.errors import BadInput, suggest
-from plumbob.papers import luo2021
+from plumbob.papers import luo2021, ours
 from plumbob.papers.claims import Claim, Outcome, outcome
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "print_outcomes", "select"]
 
-CLAIMS: tuple[Claim, ...] = luo2021.CLAIMS
+CLAIMS: tuple[Claim, ...] = (*luo2021.CLAIMS, *ours.CLAIMS)
 _COLOURS = {"reproduced": "green", "contradicted": "red", "open": "yellow"}
 
 

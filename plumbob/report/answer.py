@@ -11,17 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbob.audit.judge import LEAST_GAIN, Summary, Verdict, group
+from plumbob.audit.judge import LEVELS, Summary, Verdict, group
 from plumbob.threats import THREATS
 
 LEVEL_WORDS = {
     "exact": "recovered",
     "leak": "leaking",
     "order": "order only",
-    "unsure": "not settled",
     "none": "no leak",
 }
-LEVEL_ICONS = {"exact": "●", "leak": "◐", "order": "▲", "unsure": "?", "none": "○"}
+LEVEL_ICONS = {"exact": "●", "leak": "◐", "order": "▲", "none": "○"}
 BASELINES = {
     "uniform": "uniform guess",
     "normal": "normal guess",
@@ -30,8 +29,6 @@ BASELINES = {
     "best_constant": "best constant",
     "random_path": "random path",
 }
-SHOWN_LEVELS = ("none", "unsure", "order", "leak", "exact")  # the judge's, and what its strict limits leave open
-UNSURE_GAIN = 0.1  # a gain this large whose 95 % interval is above guessing is not called harmless
 LEAKS = ("order", "leak", "exact")
 LONGEST = 80  # characters of a name that are shown
 JOINERS = "\u200c\u200d"  # some scripts and emoji need them; every other format character could disguise a name
@@ -76,20 +73,15 @@ class ColumnAnswer:
 
     @property
     def level(self) -> str:
-        """The verdict's level, or `unsure` where only the guard against chance keeps a clear gain from being a leak."""
-        verdict = self.verdict
-        open_question = verdict.gain > UNSURE_GAIN and verdict.gain - verdict.margin > LEAST_GAIN
-        return "unsure" if verdict.level == "none" and open_question else verdict.level
+        return self.verdict.level
 
     @property
     def words(self) -> str:
-        if self.level != "unsure":
-            return self.verdict.words
-        return f"looks better than guessing by {percent(self.verdict.gain)}, but more trials are needed to tell"
+        return self.verdict.words
 
     @property
     def severity(self) -> tuple[int, float]:
-        return SHOWN_LEVELS.index(self.level), self.verdict.gain
+        return LEVELS.index(self.level), self.verdict.gain
 
 
 @dataclass(frozen=True)
@@ -102,13 +94,13 @@ class Answer:
 
     @property
     def level(self) -> str:
-        return max((column.level for column in self.columns), key=SHOWN_LEVELS.index, default="none")
+        return max((column.level for column in self.columns), key=LEVELS.index, default="none")
 
     @property
     def counts(self) -> dict[str, int]:
         """How many columns ended at each level, worst first."""
         found = Counter(column.level for column in self.columns)
-        return {level: found[level] for level in reversed(SHOWN_LEVELS)}
+        return {level: found[level] for level in reversed(LEVELS)}
 
     @property
     def leaking(self) -> int:
@@ -118,9 +110,7 @@ class Answer:
     def headline(self) -> str:
         total = len(self.columns)
         if not self.leaking:
-            doubt = self.counts["unsure"]
-            but = f", but {doubt} of them {'needs' if doubt == 1 else 'need'} more trials" if doubt else ""
-            return f"No leak above baseline was found in {count(total, 'column')}{but}"
+            return f"No leak above baseline was found in {count(total, 'column')}"
         verb = "leaks" if self.leaking == 1 else "leak"
         return f"Yes: {self.leaking} of {count(total, 'column')} {verb} to {self.scene.learner}"
 
@@ -132,7 +122,6 @@ class Answer:
             "exact": "placed on the right side of every threshold" if sides else "recovered exactly",
             "leak": "guessed better than any baseline",
             "order": "in the order of their rows only",
-            "unsure": "not settled by these trials",
             "none": "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
@@ -151,7 +140,7 @@ def answers(summaries: Iterable[Summary]) -> list[Answer]:
     """One answer per scene, the worst first."""
     scenes = group(summaries, lambda s: Scene(s.setting.data, s.setting.protocol, s.setting.threat, s.setting.defence))
     found = [Answer(scene, tuple(_columns(scene, parts)), tuple(parts)) for scene, parts in scenes.items()]
-    return sorted(found, key=lambda a: (SHOWN_LEVELS.index(a.level), a.leaking / max(1, len(a.columns))), reverse=True)
+    return sorted(found, key=lambda a: (LEVELS.index(a.level), a.leaking / max(1, len(a.columns))), reverse=True)
 
 
 def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
@@ -168,11 +157,11 @@ def overall(found: Sequence[Answer]) -> str:
         return "Nothing was measured, so there is no answer"
     if len(found) == 1:
         return found[0].headline
-    leaking = sum(answer.leaking > 0 for answer in found)
+    worst = worst_columns(found)
+    leaking = sum(column.level in LEAKS for column in worst)
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"
-    situations = f"all {len(found)}" if leaking == len(found) else f"{leaking} of {len(found)}"
-    return f"Yes: columns leak in {situations} situations tested"
+    return f"Yes: {leaking} of {count(len(worst), 'column')} {'leaks' if leaking == 1 else 'leak'}"
 
 
 def how(answer: Answer) -> str:

@@ -19,7 +19,7 @@ SIZE = 12.0  # of the text, in units of the view box
 STYLES = 6  # series colours in the style sheet
 DASHES = ("2 3", "7 4", "7 3 2 3", "12 4", "4 2", "1 5")
 SHAPES = ("circle", "square", "triangle", "diamond")
-LEVEL_SHAPES = {"exact": "diamond", "leak": "circle", "order": "triangle", "unsure": "square", "none": "ring"}
+LEVEL_SHAPES = {"exact": "diamond", "leak": "circle", "order": "triangle", "none": "ring"}
 
 
 @dataclass(frozen=True)

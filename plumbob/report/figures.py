@@ -210,7 +210,7 @@ def _column_bar(column: ColumnAnswer) -> Bar:
 
 
 def _gain_text(column: ColumnAnswer) -> str:
-    words = {"exact": " exact", "order": " order", "leak": "", "unsure": " not settled", "none": " no leak"}
+    words = {"exact": " exact", "order": " order", "leak": "", "none": " no leak"}
     gain = column.verdict.gain
     return ("< −100 %" if gain < -1 else percent(gain)) + words[column.level]
 

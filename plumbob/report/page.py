@@ -20,7 +20,7 @@ from plumbob.report import charts, figures
 from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "unsure": "■", "none": "○"}  # as the scatter draws them
+LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "none": "○"}  # as the scatter draws them
 READ_COLUMNS = (
     "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than guessing, "
     "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart."

@@ -18,7 +18,7 @@ from plumbob.report import answer as words
 from plumbob.report.answer import Answer, ColumnAnswer
 
 SHOWN_COLUMNS = 12
-STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "unsure": "cyan", "none": "green"}
+STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "none": "green"}
 
 
 def print_summary(findings: Sequence[Finding], console: Console) -> None:

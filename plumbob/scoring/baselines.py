@@ -14,6 +14,7 @@ def squared_errors(truth: FloatArray, own: FloatArray) -> dict[str, FloatArray]:
 
     E (U - x)^2 = (1/2 - x)^2 + 1/12 for the uniform guess and (1/2 - x)^2 + 1/16 for N(1/2, 1/4^2).
 
+    >>> import numpy as np
     >>> errors = squared_errors(np.array([[0.5], [0.5]]), np.zeros((2, 0)))
     >>> {name: round(float(error.mean()), 4) for name, error in errors.items()}
     {'uniform': 0.0833, 'normal': 0.0625, 'best_constant': 0.0}
