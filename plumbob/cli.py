@@ -152,7 +152,7 @@ def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_jso
 @app.command(epilog="Example: plumbob bench --json")
 def bench(as_json: Json = False) -> None:
     """Measure speed as ratios in one run: ours against the plain loop, and cost against size."""
-    from plumbob import bench as benches
+    import plumbob.bench as benches
 
     console = Console()
     for measured in benches.run(Console(stderr=True) if sys.stderr.isatty() else None):

@@ -157,7 +157,8 @@ def overall(found: Sequence[Answer]) -> str:
         return "Nothing was measured, so there is no answer"
     if len(found) == 1:
         return found[0].headline
-    worst = worst_columns(found)
+    bare = [answer for answer in found if not defended(answer.scene.defence)]
+    worst = worst_columns(bare or found)
     leaking = sum(column.level in LEAKS for column in worst)
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"

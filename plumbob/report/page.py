@@ -75,7 +75,7 @@ def render(
         title=plain(title),
         question=question,
         overall=words.overall(found),
-        level=max((answer.level for answer in found), key=words.SHOWN_LEVELS.index, default="none"),
+        level=max((answer.level for answer in found), key=judge.LEVELS.index, default="none"),
         found=[_answer_card(answer, found) for answer in found],
         columns=_column_table(columns, found),
         column_caption=_column_caption(columns),
@@ -193,7 +193,7 @@ def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
         Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
         Cell(
             badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], _bind(column.words)),
-            words.SHOWN_LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
+            judge.LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
         ),
         Cell(shown, verdict.gain, "gains"),
         Cell(column.scene.learner, column.scene.learner),

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbob.audit.finding import Finding
-from plumbob.audit.judge import Summary, summarise
+from plumbob.audit.judge import LEVELS, Summary, summarise
 from plumbob.report import answer as words
 from plumbob.report.answer import Answer, ColumnAnswer
 
@@ -24,7 +24,7 @@ STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "none": "gr
 def print_summary(findings: Sequence[Finding], console: Console) -> None:
     """Print verdicts, the worst columns, and every setting against its baselines."""
     found = words.answers(summarise(findings))
-    worst = max((answer.level for answer in found), key=words.SHOWN_LEVELS.index, default="none")
+    worst = max((answer.level for answer in found), key=LEVELS.index, default="none")
     _say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
     for answer in found:
         _print_answer(console, answer, alone=len(found) == 1)

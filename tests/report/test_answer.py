@@ -8,8 +8,8 @@ from plumbob.report.answer import answers, how, overall, plain, scope, short, su
 
 def test_the_headline_counts_every_kind_of_leak() -> None:
     (found,) = answers(summarise(samples.values()))
-    assert found.counts == {"exact": 1, "leak": 4, "order": 1, "unsure": 0, "none": 4}
-    assert found.headline == "Yes: 6 of 10 columns leak to the active party"
+    assert found.counts == {"exact": 1, "leak": 5, "order": 1, "none": 3}
+    assert found.headline == "Yes: 7 of 10 columns leak to the active party"
     assert overall([found]) == found.headline
 
 
@@ -40,7 +40,7 @@ def test_the_worst_case_is_over_protocols_but_apart_for_defences() -> None:
 def test_several_situations_are_counted_worst_first() -> None:
     found = answers(summarise(samples.harmless() + samples.values()))
     assert [a.leaking > 0 for a in found] == [True, False]
-    assert overall(found) == "Yes: columns leak in 1 of 2 situations tested"
+    assert overall(found) == "Yes: 7 of 10 columns leak"
 
 
 def test_all_shares_count_and_it_is_stated() -> None:
@@ -70,18 +70,12 @@ def test_one_trial_warns() -> None:
     assert sure(found).startswith("5 trials per setting, 1,000 rows.")
 
 
-def test_a_clear_gain_that_few_trials_leave_open_is_not_called_harmless() -> None:
+def test_a_column_that_leaks_in_some_trials_counts_and_says_so() -> None:
     rng = np.random.default_rng(0)
-    trials = [
-        samples.finding([samples.column(f"c{j}", error, rng) for j in range(20)], trial=i)
-        for i, error in enumerate((0.018, 0.020))
-    ]
+    trials = [samples.finding([samples.column("c", error, rng)], trial=i) for i, error in enumerate((0.004, 0.9, 0.004))]
     (found,) = answers(summarise(trials))
-    assert found.counts["unsure"] > 0
-    assert found.counts["leak"] < 20
-    unsure = next(column for column in found.columns if column.level == "unsure")
-    assert unsure.verdict.level == "none"
-    assert "more trials" in unsure.words
+    assert found.counts["leak"] == 1
+    assert found.columns[0].words.endswith("in 2 of 3 trials")
 
 
 def test_nothing_measured() -> None:

@@ -1,0 +1,131 @@
+"""Plans: short forms, defaults, and one clear sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbob.audit.plan import Plan, make_plan, read_plan
+from plumbob.errors import BadInput
+from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
+
+FILES = {"parties": {"bank": "bank.csv", "shop": "shop.csv"}, "id": "id", "label": "y"}
+
+
+def test_a_name_is_enough() -> None:
+    plan = make_plan({"data": "digits"})
+    assert plan.data.name == "digits"
+    assert [p.name for p in plan.protocols] == ["logistic_regression", "decision_tree"]
+
+
+@pytest.mark.parametrize("effort", ["quick", "standard", "thorough"])
+def test_an_effort_fills_in_what_is_not_said(effort: str) -> None:
+    plan = make_plan({"effort": effort, "trials": 7}).filled()
+    assert plan.trials == 7
+    assert plan.unknown
+    assert plan.rows
+
+
+def test_a_filled_plan_written_and_read_is_the_same(tmp_path: Path) -> None:
+    plan = make_plan({"data": "breast", "threats": [{"name": "mine", "knows": ["model"]}], "seed": 3}).filled()
+    (tmp_path / "plan.yaml").write_text(plan.to_yaml())
+    assert read_plan(tmp_path / "plan.yaml").digest == plan.digest
+
+
+def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("data:\n  parties: {a: a.csv, b: sub/b.csv}\n  id: id\n  label: y\n")
+    parties = read_plan(tmp_path / "plan.yaml").data.parties
+    assert parties["b"].file == tmp_path / "sub" / "b.csv"
+
+
+def test_a_threat_is_made_of_grants() -> None:
+    plan = make_plan({"threats": [{"name": "spy", "knows": ["model"], "auxiliary_rows": 20, "colluding": ["b"]}]})
+    threat = plan.threats[0].threat()
+    assert threat.grants == (WhiteBox(), AuxiliaryRows(20))
+    assert threat.colluding == ("b",)
+    assert Schema() in make_plan({"threats": "active"}).threats[0].threat().grants
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({"protocol": []}, "'protocol' is not a key of a plan; did you mean 'protocols'?"),
+        ({"data": {"name": "breast", "partys": {}}}, "'partys' is not a key of 'data'; did you mean 'parties'?"),
+        ({"data": FILES | {"rules": {"mising": "median"}}}, "did you mean 'missing'?"),
+        ({"data": FILES | {"rules": {"missing": "mean"}}}, "'data.rules.missing'"),
+        ({"data": FILES | {"parties": {"a": {"fil": "x"}, "b": "y"}}}, "did you mean 'file'?"),
+        ({"threats": [{"name": "t", "knowz": []}]}, "did you mean 'knows'?"),
+        ({"data": "brest"}, "did you mean 'breast'?"),
+        ({"protocols": ["logistic"]}, "did you mean 'logistic_regression'?"),
+        ({"protocols": [{"name": "random_forest", "settings": {"tree": 5}}]}, "did you mean 'trees'?"),
+        ({"attacks": ["equation_solvin"]}, "did you mean 'equation_solving'?"),
+        ({"defences": ["verify"]}, "no defence 'verify'"),
+        ({"threats": [{"name": "x", "knows": ["everything"]}]}, "'threats.0.knows.0'"),
+        ({"trials": 0}, "'trials'"),
+        ({"trials": "many"}, "'trials'"),
+        ({"unknown": [0.5, 1.5]}, "expected shares between 0 and 1"),
+        ({"unknown": []}, "expected shares between 0 and 1"),
+        ({"seed": -1}, "'seed'"),
+        ({"data": {}}, "name one source"),
+        ({"data": {"name": "breast", "file": "x.csv"}}, "name one source"),
+        ({"data": {k: v for k, v in FILES.items() if k != "label"}}, "say which column is the label"),
+        ({"data": {k: v for k, v in FILES.items() if k != "id"}}, "say which ('id')"),
+        ({"data": FILES | {"parties": {"bank": "bank.csv"}}}, "at least two parties"),
+        ({"data": FILES | {"parties": {"bank": "bank.csv", "shop": {"columns": ["a"]}}}}, "party 'shop' has no 'file'"),
+        ({"data": {"file": "x.csv", "label": "y", "active": "a", "parties": {"a": ["c"], "b": []}}}, "party 'b' has no columns"),
+        ({"data": {"file": "x.csv", "label": "y", "parties": {"a": ["c"], "b": ["d"]}}}, "which party holds the label"),
+        ({"data": FILES | {"active": "bnk"}}, "'bnk' is not one of the parties"),
+        ({"data": FILES, "unknown": [0.2]}, "drop one of them"),
+        ([], "expected keys and values, got list"),
+        ("text", "expected keys and values, got str"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(raw: object, words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        make_plan(raw)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("data: [", "not valid YAML"),
+        ("a: &x [1]\nb: *x\n", "aliases"),
+        ("- 1\n- 2\n", "expected keys and values"),
+        ("\x00", "not valid YAML"),
+        ("a: b: c", "line 1"),
+        ("? [a]\n: 1\n", "plan.yaml"),
+        ("!!python/object/apply:os.system ['true']", "not valid YAML"),
+    ],
+)
+def test_bad_yaml_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "plan.yaml").write_text(text)
+    with pytest.raises(BadInput, match="plan.yaml") as caught:
+        read_plan(tmp_path / "plan.yaml")
+    assert words in str(caught.value)
+
+
+def test_an_empty_plan_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("")
+    assert read_plan(tmp_path / "plan.yaml") == Plan()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from([*Plan.model_fields, "x"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(KEYS, JSON, max_size=4))
+def test_any_data_is_a_plan_or_one_sentence(raw: dict) -> None:
+    try:
+        make_plan(raw)
+    except BadInput as error:
+        assert str(error)

@@ -1,0 +1,84 @@
+"""Scores of guesses whose quality is known beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plumbob.attacks.base import Branches, Guess
+from plumbob.scoring.score import score, truth_of
+from plumbob.threats import LUO2021, cut
+from tests.worlds import built_in, world
+
+RNG = np.random.default_rng(0)
+
+
+def setting(protocol: str = "logistic_regression"):
+    log = world(protocol, built_in("breast"), 0.3)
+    view = cut(log, LUO2021)
+    return view, truth_of(log, view)
+
+
+def test_the_truth_scores_perfectly() -> None:
+    view, truth = setting()
+    judged = score(Guess(truth.names, truth.values), truth, view, RNG)
+    assert judged.error == 0
+    assert judged.gain == judged.r2 == judged.attack_accuracy == 1
+    assert all(c.exact == c.within_1 == c.gain == 1 and c.rank == pytest.approx(1) for c in judged.columns)
+
+
+def test_the_true_mean_gains_nothing() -> None:
+    view, truth = setting()
+    constant = np.broadcast_to(truth.values.mean(axis=0), truth.values.shape)
+    judged = score(Guess(truth.names, constant), truth, view, RNG)
+    assert judged.r2 == pytest.approx(0)
+    assert all(column.gain <= 1e-12 for column in judged.columns)
+    assert judged.attack_accuracy == judged.constant_accuracy
+
+
+def test_the_own_row_mean_gains_nothing() -> None:
+    """What the curious party can guess from its own columns is no leak of the protocol."""
+    view, truth = setting()
+    own = np.broadcast_to(view.own.mean(axis=1, keepdims=True), truth.values.shape)
+    judged = score(Guess(truth.names, own), truth, view, RNG)
+    assert all(column.gain <= 1e-12 for column in judged.columns)
+    assert all(abs(column.rank) == pytest.approx(column.own_rank) for column in judged.columns)
+
+
+def test_the_standard_error_of_a_gain_is_that_of_resampled_rows() -> None:
+    view, truth = setting()
+    guess = truth.values + 0.05 * RNG.normal(size=truth.values.shape)
+    columns = score(Guess(truth.names, guess), truth, view, RNG).columns
+    j, column = next((j, c) for j, c in enumerate(columns) if c.best_baseline == "best_constant")
+    x, g = truth.values[:, j], guess[:, j]
+    gains = []
+    for _ in range(2_000):
+        rows = RNG.integers(len(x), size=len(x))
+        gains.append(1 - ((g[rows] - x[rows]) ** 2).sum() / ((x[rows] - x.mean()) ** 2).sum())
+    assert column.gain_error == pytest.approx(np.std(gains), rel=0.15)
+
+
+def test_branches_by_hand() -> None:
+    """Two thresholds on one column; four rows; the claimed sides are right in 5 of 7 cases."""
+    view, truth = setting()
+    truth = replace(truth, names=("p.x",), values=np.array([[0.1], [0.4], [0.6], [0.9]]))
+    view = replace(view, own=view.own[:4], messages=tuple(replace(m, payload=m.payload[:4]) for m in view.messages))
+    paths = np.array([[1, 1], [2, 1], [2, 2], [0, 1]], dtype=np.int8)
+    branches = Branches(np.array([0, 0]), np.array([0.3, 0.5]), paths, np.array([0, 2, 3, 2]), np.ones(4, dtype=np.int64))
+    judged = score(Guess(("p.x",), branches=branches), truth, view, RNG)
+    assert judged.metric == "branches"
+    assert judged.columns[0].claims == 7
+    assert 1 - judged.error == pytest.approx(5 / 7)
+
+
+def test_a_guess_of_another_shape_is_refused() -> None:
+    view, truth = setting()
+    with pytest.raises(ValueError, match="expected a guess of shape"):
+        score(Guess(truth.names, truth.values[:-1]), truth, view, RNG)
+
+
+def test_the_order_of_columns_is_the_truths() -> None:
+    view, truth = setting()
+    assert truth.names == view.unknown_names

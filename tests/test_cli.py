@@ -1,0 +1,342 @@
+"""The command line, end to end, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+TINY = """
+data: breast
+protocols: [logistic_regression, decision_tree]
+unknown: [0.1, 0.5]
+trials: 2
+rows: 100
+"""
+
+
+def plumbob(*words: str, cwd: Path, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "plumbob", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, **options)
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The sentence on stderr, after checking that it is one, with exit code 2 and no traceback."""
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("plumbob: ")
+    assert done.stdout == ""
+    return done.stderr
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yaml"
+    path.write_text(TINY)
+    return path
+
+
+def two_files(folder: Path, rows: int = 120) -> None:
+    """A bank and a shop that share most of their customers, in different order."""
+    rng = np.random.default_rng(0)
+    ids = np.array([f"c{i:04d}" for i in range(rows + 20)])
+    income, basket = rng.normal(size=rows + 20), rng.normal(size=rows + 20)
+    bank = pd.DataFrame({"id": ids[:rows], "age": rng.integers(18, 80, rows), "income": income[:rows].round(3)})
+    bank["default"] = np.where(income[:rows] + basket[:rows] + rng.normal(size=rows) > 0, "yes", "no")
+    shop = pd.DataFrame({"id": ids[20:], "basket": basket[20:].round(3), "city": rng.choice(["rome", "oslo", "bern"], rows)})
+    bank.sample(frac=1, random_state=1).to_csv(folder / "bank.csv", index=False)
+    shop.sample(frac=1, random_state=2).to_csv(folder / "shop.csv", index=False)
+
+
+OWN = """
+data:
+  parties: {bank: bank.csv, shop: shop.csv}
+  id: id
+  label: default
+trials: 1
+"""
+
+
+def test_an_audit_writes_its_folder_and_says_where(plan: Path, tmp_path: Path) -> None:
+    done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Report: out/report.html" in done.stdout
+    assert done.stderr == ""
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"report.html", "findings.jsonl", "plan.yaml", "environment.json"}
+    lines = (tmp_path / "out" / "findings.jsonl").read_text().splitlines()
+    assert len(lines) == 2 * 2 * 2 + 2 * 2  # two attacks on the regression, one on the tree; two shares, two trials
+
+
+def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) -> None:
+    """One worker, two workers, and a run killed after its first findings and continued: the same findings."""
+    plumbob("audit", "plan.yaml", "--out", "one", cwd=tmp_path)
+    plumbob("audit", "plan.yaml", "--out", "two", "--workers", "2", cwd=tmp_path)
+    whole = (tmp_path / "one" / "findings.jsonl").read_text().splitlines()
+    plumbob("audit", "plan.yaml", "--out", "three", cwd=tmp_path)
+    store = tmp_path / "three" / "findings.jsonl"
+    store.write_text("\n".join(whole[:3]) + "\n" + whole[3][:100])  # as a crash leaves it
+    (tmp_path / "three" / "report.html").unlink()
+    assert plumbob("audit", "plan.yaml", "--out", "three", cwd=tmp_path).returncode == 0
+
+    def numbers(name: str) -> list[dict]:
+        lines = (tmp_path / name / "findings.jsonl").read_text().splitlines()
+        found = [json.loads(line) for line in lines]
+        return sorted(({k: v for k, v in f.items() if k not in ("seconds", "peak_mb")} for f in found), key=lambda f: f["key"])
+
+    assert numbers("one") == numbers("two") == numbers("three")
+    assert (tmp_path / "three" / "report.html").exists()
+
+
+def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 300"))
+    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--out", "out"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    store = tmp_path / "out" / "findings.jsonl"
+    deadline = time.monotonic() + 60
+    while not (store.exists() and store.stat().st_size > 0) and time.monotonic() < deadline:
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "what is done is kept" in errors
+    assert errors.count("\n") == 1
+    kept = store.read_text()
+    (tmp_path / "out" / "plan.yaml").write_text((tmp_path / "out" / "plan.yaml").read_text())
+    again = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while store.stat().st_size <= len(kept) and time.monotonic() < deadline:
+        assert again.poll() is None
+    again.send_signal(signal.SIGINT)
+    again.communicate(timeout=60)
+    assert store.read_text().startswith(kept[: kept.rfind("\n") + 1])
+
+
+def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
+    done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path)
+    assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
+
+
+def test_the_seed_decides(plan: Path, tmp_path: Path) -> None:
+    one = plumbob("audit", "plan.yaml", "--out", "a", "--seed", "1", "--json", cwd=tmp_path).stdout
+    two = plumbob("audit", "plan.yaml", "--out", "b", "--seed", "2", "--json", cwd=tmp_path).stdout
+    errors = [[json.loads(line)["score"]["error"] for line in out.splitlines()] for out in (one, two)]
+    assert errors[0] != errors[1]
+
+
+@pytest.mark.parametrize("align", ["psi", "ids"])
+def test_two_csv_files_to_a_verdict(tmp_path: Path, align: str) -> None:
+    two_files(tmp_path)
+    (tmp_path / "plan.yaml").write_text(OWN.replace("  id: id", f"  id: id\n  align: {align}"))
+    done = plumbob("audit", "plan.yaml", "--out", "out", "--transcripts", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    findings = [json.loads(line) for line in (tmp_path / "out" / "findings.jsonl").read_text().splitlines()]
+    assert {c["name"] for f in findings for c in f["score"]["columns"]} == {"shop.basket", "shop.city"}
+    assert (tmp_path / "out" / "transcripts" / "alignment.zip").exists()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "100 of 120 rows are shared" in page
+
+
+def test_psi_and_plain_ids_find_the_same_rows(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    outs = []
+    for align in ("psi", "ids"):
+        (tmp_path / "plan.yaml").write_text(OWN.replace("  id: id", f"  id: id\n  align: {align}"))
+        done = plumbob("audit", "plan.yaml", "--out", align, "--json", cwd=tmp_path)
+        outs.append([json.loads(line)["score"] for line in done.stdout.splitlines()])
+    assert outs[0] == outs[1]
+
+
+def test_no_raw_value_leaves_in_reports_or_findings(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    shop = pd.read_csv(tmp_path / "shop.csv")
+    shop["city"] = shop["city"].map({"rome": "MARKERROME", "oslo": "MARKEROSLO", "bern": "MARKERBERN"})
+    shop["basket"] = shop["basket"] * 0 + np.linspace(7654321.125, 7655321.125, len(shop))
+    shop.to_csv(tmp_path / "shop.csv", index=False)
+    (tmp_path / "plan.yaml").write_text(OWN)
+    done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    everything = done.stdout + done.stderr + "".join(p.read_text() for p in (tmp_path / "out").iterdir())
+    assert "MARKER" not in everything
+    assert "76543" not in everything
+
+
+def change(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+def unknown_column(folder: Path) -> None:
+    change(folder / "plan.yaml", "parties: {bank: bank.csv, shop: shop.csv}", "parties: {bank: bank.csv, shop: {file: shop.csv, columns: [baskt]}}")
+
+
+def no_overlap(folder: Path) -> None:
+    change(folder / "shop.csv", "c0", "d0")
+    change(folder / "shop.csv", "c1", "d1")
+
+
+def label_missing(folder: Path) -> None:
+    change(folder / "plan.yaml", "label: default", "label: defalt")
+
+
+def label_constant(folder: Path) -> None:
+    change(folder / "bank.csv", ",yes", ",no")
+
+
+def not_a_number(folder: Path) -> None:
+    frame = pd.read_csv(folder / "shop.csv")
+    frame.loc[3, "basket"] = np.nan
+    frame.to_csv(folder / "shop.csv", index=False)
+
+
+def text_in_a_number(folder: Path) -> None:
+    frame = pd.read_csv(folder / "shop.csv", dtype=str)
+    frame.loc[3, "basket"] = "SECRETTEXT"
+    frame.to_csv(folder / "shop.csv", index=False)
+
+
+def empty_file(folder: Path) -> None:
+    (folder / "shop.csv").write_text("")
+
+
+def header_only(folder: Path) -> None:
+    (folder / "shop.csv").write_text("id,basket\n")
+
+
+def no_columns(folder: Path) -> None:
+    frame = pd.read_csv(folder / "shop.csv")
+    frame[["id"]].to_csv(folder / "shop.csv", index=False)
+
+
+def wrong_key(folder: Path) -> None:
+    change(folder / "plan.yaml", "trials: 1", "trails: 1")
+
+
+def no_file(folder: Path) -> None:
+    (folder / "shop.csv").unlink()
+
+
+def no_id(folder: Path) -> None:
+    change(folder / "plan.yaml", "  id: id", "  id: customer")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (unknown_column, "no column 'baskt'; did you mean 'basket'?"),
+        (no_overlap, "do not overlap"),
+        (label_missing, "no party has a label column 'defalt'; did you mean 'default'?"),
+        (label_constant, "label"),
+        (not_a_number, "party 'shop': column 'basket' has 1 missing value"),
+        (text_in_a_number, "party 'shop': column 'basket'"),
+        (empty_file, "shop.csv"),
+        (header_only, "shop.csv"),
+        (no_columns, "party 'shop' has no columns"),
+        (wrong_key, "'trails' is not a key of a plan; did you mean 'trials'?"),
+        (no_file, "shop.csv"),
+        (no_id, "customer"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(tmp_path: Path, spoil, words: str) -> None:
+    two_files(tmp_path)
+    (tmp_path / "plan.yaml").write_text(OWN)
+    spoil(tmp_path)
+    sentence = refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert words in sentence
+    assert "SECRETTEXT" not in sentence
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_another_plan_is_refused_and_left_alone(plan: Path, tmp_path: Path) -> None:
+    plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()}
+    plan.write_text(TINY.replace("trials: 2", "trials: 3"))
+    assert "another plan" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == before
+
+
+def test_changed_data_do_not_meet_old_findings(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    (tmp_path / "plan.yaml").write_text(OWN)
+    plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    two_files(tmp_path, rows=110)
+    assert "findings of other data" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+
+
+def test_a_folder_with_other_things_is_refused(plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    assert "not empty" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
+    assert "is a file" in refused(plumbob("audit", "plan.yaml", "--out", "plan.yaml", cwd=tmp_path))
+
+
+def test_a_full_disk_is_one_sentence(plan: Path, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    store = tmp_path / "out" / "findings.jsonl"
+    store.unlink()
+    store.symlink_to("/dev/full")
+    assert "no space left on device" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+
+
+def test_a_read_only_folder_is_one_sentence(plan: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    tmp_path.chmod(0o755)
+    if os.geteuid() == 0:  # root may write anywhere; /proc it may not
+        sentence = refused(plumbob("audit", "plan.yaml", "--out", "/proc/plumbob", cwd=tmp_path))
+    else:
+        sentence = refused(plumbob("audit", "plan.yaml", "--out", str(locked / "out"), cwd=tmp_path))
+    assert "cannot write to" in sentence
+
+
+@pytest.mark.parametrize("what", ["attacks", "defences", "protocols", "threats", "data", "claims"])
+def test_listings(what: str, tmp_path: Path) -> None:
+    found = json.loads(plumbob("list", what, "--json", cwd=tmp_path).stdout)
+    assert found
+    assert all(entry["name"] and entry["summary"] for entry in found)
+    table = plumbob("list", what, cwd=tmp_path, env=os.environ | {"COLUMNS": "300"})
+    assert found[0]["name"] in table.stdout
+
+
+def test_the_matrix_says_what_fits_and_why_the_rest_does_not(tmp_path: Path) -> None:
+    threats = {t["name"]: t["fits"] for t in json.loads(plumbob("list", "threats", "--json", cwd=tmp_path).stdout)}
+    assert threats["active"]["equation_solving on logistic_regression"] == ""
+    assert "white box" in threats["active-black-box"]["equation_solving on logistic_regression"]
+    assert "only" in threats["active"]["equation_solving on neural_network"]
+    assert "ranges" in threats["active-model-only"]["posterior_mean on logistic_regression"]
+
+
+def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
+    env = os.environ | {"PLUMBOB_DATA": str(tmp_path / "none"), "XDG_CACHE_HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    sentence = refused(plumbob("data", "fetch", "satellite", cwd=tmp_path, env=env))
+    assert "offline" in sentence
+
+
+@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["reproduce", "--help"], ["list", "--help"], ["data", "fetch", "--help"]])
+def test_help_has_an_example(words: list[str], tmp_path: Path) -> None:
+    done = plumbob(*words, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Example: plumbob" in done.stdout or words == ["--help"]
+
+
+def test_wrong_words_exit_with_2(tmp_path: Path) -> None:
+    assert plumbob("audit", "--effort", "heroic", cwd=tmp_path).returncode == 2
+    assert plumbob("audit", "none.yaml", cwd=tmp_path).returncode == 2
+    assert "luo2021" in refused(plumbob("reproduce", "luo2012", cwd=tmp_path))
+
+
+def test_reproduce_prints_one_object_a_line(tmp_path: Path) -> None:
+    done = plumbob("reproduce", "luo2021/L1", "--json", "--out", "kept", cwd=tmp_path)
+    outcome = json.loads(done.stdout)
+    assert {"claim", "status", "measured", "expected", "trials", "scale", "why"} <= set(outcome)
+    assert outcome["status"] == "reproduced"
+    assert plumbob("reproduce", "luo2021/L1", "--json", "--out", "kept", cwd=tmp_path).stdout == done.stdout

@@ -1,0 +1,180 @@
+"""The docs are run: commands, Python blocks, plans and links, so that they cannot drift from the code."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from plumbob.attacks import Attack, attacks
+from plumbob.audit.finding import Finding
+from plumbob.audit.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan, make_plan
+from plumbob.defences import DEFENCES
+from plumbob.scoring.score import ColumnScore, Score, score, truth_of
+from plumbob.threats import THREATS, cut
+from tests.worlds import world
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "docs" / "examples"
+PAGES = [
+    page
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if page.exists()
+]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of one language, in order."""
+    return [body for kind, body in _FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
+
+
+def commands(program: str) -> list[str]:
+    """What follows `$ program ` in console blocks of all pages, each once."""
+    prompt = re.compile(rf"^\$ (?:\S*/)?{program} (.+)$", re.MULTILINE)
+    found = [line for page in PAGES for block in blocks(page, "console") for line in prompt.findall(block)]
+    return list(dict.fromkeys(found))
+
+
+def slugs(page: Path) -> set[str]:
+    """The anchors of a page's headings, as a renderer makes them."""
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the examples, reachable from README's place and from their own."""
+    shutil.copytree(EXAMPLES, tmp_path / "docs" / "examples")
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", commands("plumbob"))
+def test_commands_exit_with_0(command: str, desk: Path) -> None:
+    words = shlex.split(command, comments=True)
+    assert not {"|", ">", "&&", ";"} & set(words), "a command of the docs must run without a shell"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "plumbob", *words],
+        cwd=desk,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", commands("make"))
+def test_make_targets_exist(command: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in (word for word in shlex.split(command, comments=True) if "=" not in word):
+        assert re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE), f"no target '{target}'"
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=name_of)
+def test_python_blocks_run(page: Path, desk: Path) -> None:
+    """Blocks of one page share their names, top to bottom."""
+    names: dict[str, object] = {"__name__": "docs"}
+    for block in blocks(page, "python"):
+        exec(compile(block, name_of(page), "exec", dont_inherit=True), names)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "yaml")], ids=name_of)
+def test_plans_are_valid(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        if block.startswith("data:"):
+            make_plan(yaml.safe_load(block), source=name_of(page), folder=EXAMPLES)
+
+
+@pytest.mark.parametrize("plan", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_example_plans_are_shown_as_they_are(plan: Path) -> None:
+    shown = [block for page in PAGES for block in blocks(page, "yaml")]
+    assert plan.read_text(encoding="utf-8") in shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor and target.suffix == ".md":
+            assert anchor in slugs(target), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("kind", [Plan, DataPlan, PartyPlan, RulesPlan, ThreatPlan], ids=lambda kind: kind.__name__)
+def test_every_key_of_a_plan_is_documented(kind: type[Plan]) -> None:
+    text = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
+    assert [key for key in kind.model_fields if f"`{key}`" not in text] == []
+
+
+@pytest.mark.parametrize("kind", [Finding, Score, ColumnScore], ids=lambda kind: kind.__name__)
+def test_every_field_of_a_finding_is_documented(kind: type[Finding]) -> None:
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert [field.name for field in fields(kind) if f"`{field.name}`" not in text] == []
+
+
+def test_every_attack_and_defence_has_a_page_that_the_index_names() -> None:
+    pages = [f"attacks/{name}.md" for name in attacks()] + [
+        f"defences/{name}.md" for name in DEFENCES if name != "none"
+    ]
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert [page for page in pages if not (ROOT / "docs" / page).exists() or f"({page})" not in index] == []
+
+
+def test_the_attack_of_contributing_runs_on_a_view() -> None:
+    names: dict[str, object] = {"__name__": "docs"}
+    exec(compile(_attack_file(), "CONTRIBUTING.md", "exec", dont_inherit=True), names)
+    kind = names["OwnRowMean"]
+    assert isinstance(kind, type)
+    assert issubclass(kind, Attack)
+    log = world()
+    view = cut(log, THREATS["active"])
+    guess = kind().run(view, np.random.default_rng(0))
+    judged = score(guess, truth_of(log, view), view, np.random.default_rng(0))
+    assert judged.error == pytest.approx(judged.baselines["own_row_mean"], rel=1e-12)
+
+
+def test_the_attack_of_contributing_is_found_as_one_file(desk: Path) -> None:
+    """In a process of its own, so that no other test meets it."""
+    folder = desk / "more"
+    folder.mkdir()
+    (folder / "own_row_mean.py").write_text(_attack_file(), encoding="utf-8")
+    script = (
+        "import sys, plumbob.attacks\n"
+        "plumbob.attacks.__path__.append(sys.argv.pop(1))\n"
+        "from plumbob.cli import main\n"
+        "main()\n"
+    )
+    plan = "data: breast\nattacks: own_row_mean\nunknown: 0.3\ntrials: 1\nrows: 50\nprotocols: logistic_regression\n"
+    (desk / "own.yaml").write_text(plan, encoding="utf-8")
+    words = [sys.executable, "-c", script, str(folder), "audit", "own.yaml", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=desk, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert '"attack":"own_row_mean"' in done.stdout
+
+
+def _attack_file() -> str:
+    return next(block for block in blocks(ROOT / "CONTRIBUTING.md", "python") if "(Attack)" in block)
