@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,12 +66,14 @@ def run_audit(
     plan = _plan(plan).filled()
     source = open_source(plan.data, plan.seed)
     folder = Path(out)
+    wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
+    if not wanted:
+        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
     with _writing(folder):
         _claim(folder, plan)
         store = folder / "findings.jsonl"
         drop_torn_line(store)
         earlier = read_findings(store)
-        wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
         done = frozenset(finding.key for finding in earlier)
         if done - set(wanted):
             raise BadInput(
@@ -118,7 +121,7 @@ def _claim(folder: Path, plan: Plan) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(kept, plan.to_yaml())
+    _write(kept, plan.to_yaml(folder))
 
 
 def _render(folder: Path, plan: Plan, findings: list[Finding], notes: tuple[str, ...], command: str) -> None:
@@ -129,7 +132,7 @@ def _render(folder: Path, plan: Plan, findings: list[Finding], notes: tuple[str,
         findings,
         title=f"Privacy audit: {findings[0].data if findings else 'no findings'}",
         question=f"What does the curious party learn about the other parties' columns? Curious here: {threats}.",
-        plan=plan.to_yaml(),
+        plan=plan.to_yaml(folder),
         environment=surroundings,
         notes=notes,
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
@@ -145,8 +148,9 @@ def environment() -> dict[str, str]:
 
 def _keep(folder: Path, log: Transcript, name: str) -> None:
     folder.mkdir(exist_ok=True)
-    if not (folder / f"{name}.zip").exists():
-        log.save(folder / f"{name}.zip")
+    path = folder / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '_', name)}.zip"
+    if not path.exists():
+        log.save(path)
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -123,6 +126,8 @@ def reproduce(
 ) -> None:
     """Check the papers' claims: reproduced, contradicted (and why), or open."""
     from plumbob import papers
+    from plumbob.app import environment
+    from plumbob.papers.results import write_pages
 
     claims = papers.select(what)
     with _progress("reproducing", "claims") as advance:
@@ -135,6 +140,9 @@ def reproduce(
                 print(outcomes[-1].to_line(), flush=True)
     if not as_json:
         papers.print_outcomes(outcomes, Console())
+    if out is not None:
+        for page in write_pages(out, papers.CLAIMS, environment()):
+            print(f"Page: {page}", file=sys.stderr)
 
 
 @app.command("list", epilog="Example: plumbob list threats")
@@ -214,16 +222,28 @@ def _at_least(value: int, least: int, option: str) -> int:
     return value
 
 
+class _Interrupted(BaseException):
+    """Control-C. A type of our own, so that no library on the way answers it in our place."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Interrupted
+
+
 def main() -> None:
     """Entry point: bad input is one sentence and exit code 2, an interruption is 130; what is done is kept."""
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         app()
     except BadInput as error:
-        print(f"plumbob: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("plumbob: interrupted; what is done is kept, the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+        _stop(" ".join(str(error).split()), 2)
+    except _Interrupted:
+        _stop("interrupted; what is done is kept, the same command goes on from there", 130)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         sys.exit(0)
+
+
+def _stop(sentence: str, code: int) -> NoReturn:
+    print(f"plumbob: {sentence}", file=sys.stderr)
+    sys.exit(code)

@@ -1,15 +1,36 @@
-"""The one exception a user is meant to read."""
+"""The one exception a user is meant to read, and the sentences it is made with."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
 
 
 class BadInput(Exception):
     """Something the user gave cannot be used; the message is one sentence that says what, where and how to mend it."""
 
 
-def suggest(word: str, known: "list[str] | tuple[str, ...]") -> str:
+def suggest(word: str, known: Sequence[str]) -> str:
     """`; did you mean 'x'?` when a known word is close to the given one, else the known words when they are few."""
-    import difflib
-
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    longer = [name for name in known if word and name.startswith(word)]
+    close = longer[:1] if len(longer) == 1 else difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= 20 else ""
+
+
+def made(what: str, kinds: Mapping[str, Callable[..., Kind]], name: str, settings: Mapping[str, object]) -> Kind:
+    """One of the named kinds, made with the given settings; a wrong name or setting is answered with the right one."""
+    if name not in kinds:
+        raise BadInput(f"no {what} '{name}'{suggest(name, list(kinds))}")
+    known = list(vars(kinds[name]()))
+    for key in settings:
+        if key not in known:
+            raise BadInput(f"{what} '{name}' has no setting '{key}'{suggest(key, known)}")
+    try:
+        return kinds[name](**settings)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{what} '{name}': its settings cannot be used: {error}") from error

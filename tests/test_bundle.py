@@ -63,7 +63,9 @@ def test_a_missing_array_is_refused(tmp_path: Path) -> None:
         bundle.load(path)
 
 
-@pytest.mark.parametrize("place", ["../secret.npy", "/etc/passwd", "a/../../x.npy", "000000.npy/../000001.npy", "", 7, None])
+@pytest.mark.parametrize(
+    "place", ["../secret.npy", "/etc/passwd", "a/../../x.npy", "000000.npy/../000001.npy", "", 7, None]
+)
 def test_a_path_that_climbs_out_is_refused(tmp_path: Path, place: object) -> None:
     path = written(tmp_path)
     np.save(tmp_path / "secret.npy", np.arange(6.0).reshape(2, 3))
@@ -125,7 +127,9 @@ def test_objects_are_neither_written_nor_read(tmp_path: Path) -> None:
         bundle.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "meta": 3, "arrays": {}}', "[" * 100_000, "\xff"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "meta": 3, "arrays": {}}', "[" * 100_000, "\xff"]
+)
 def test_a_broken_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
     path = written(tmp_path)
     (path / "manifest.json").write_text(text, encoding="latin-1")

@@ -51,7 +51,9 @@ def two_files(folder: Path, rows: int = 120) -> None:
     income, basket = rng.normal(size=rows + 20), rng.normal(size=rows + 20)
     bank = pd.DataFrame({"id": ids[:rows], "age": rng.integers(18, 80, rows), "income": income[:rows].round(3)})
     bank["default"] = np.where(income[:rows] + basket[:rows] + rng.normal(size=rows) > 0, "yes", "no")
-    shop = pd.DataFrame({"id": ids[20:], "basket": basket[20:].round(3), "city": rng.choice(["rome", "oslo", "bern"], rows)})
+    shop = pd.DataFrame(
+        {"id": ids[20:], "basket": basket[20:].round(3), "city": rng.choice(["rome", "oslo", "bern"], rows)}
+    )
     bank.sample(frac=1, random_state=1).to_csv(folder / "bank.csv", index=False)
     shop.sample(frac=1, random_state=2).to_csv(folder / "shop.csv", index=False)
 
@@ -70,7 +72,12 @@ def test_an_audit_writes_its_folder_and_says_where(plan: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert "Report: out/report.html" in done.stdout
     assert done.stderr == ""
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"report.html", "findings.jsonl", "plan.yaml", "environment.json"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "report.html",
+        "findings.jsonl",
+        "plan.yaml",
+        "environment.json",
+    }
     lines = (tmp_path / "out" / "findings.jsonl").read_text().splitlines()
     assert len(lines) == 2 * 2 * 2 + 2 * 2  # two attacks on the regression, one on the tree; two shares, two trials
 
@@ -89,7 +96,9 @@ def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) 
     def numbers(name: str) -> list[dict]:
         lines = (tmp_path / name / "findings.jsonl").read_text().splitlines()
         found = [json.loads(line) for line in lines]
-        return sorted(({k: v for k, v in f.items() if k not in ("seconds", "peak_mb")} for f in found), key=lambda f: f["key"])
+        return sorted(
+            ({k: v for k, v in f.items() if k not in ("seconds", "peak_mb")} for f in found), key=lambda f: f["key"]
+        )
 
     assert numbers("one") == numbers("two") == numbers("three")
     assert (tmp_path / "three" / "report.html").exists()
@@ -109,7 +118,6 @@ def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Pat
     assert "what is done is kept" in errors
     assert errors.count("\n") == 1
     kept = store.read_text()
-    (tmp_path / "out" / "plan.yaml").write_text((tmp_path / "out" / "plan.yaml").read_text())
     again = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while store.stat().st_size <= len(kept) and time.monotonic() < deadline:
         assert again.poll() is None
@@ -172,7 +180,11 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def unknown_column(folder: Path) -> None:
-    change(folder / "plan.yaml", "parties: {bank: bank.csv, shop: shop.csv}", "parties: {bank: bank.csv, shop: {file: shop.csv, columns: [baskt]}}")
+    change(
+        folder / "plan.yaml",
+        "parties: {bank: bank.csv, shop: shop.csv}",
+        "parties: {bank: bank.csv, shop: {file: shop.csv, columns: [baskt]}}",
+    )
 
 
 def no_overlap(folder: Path) -> None:
@@ -277,14 +289,24 @@ def test_a_folder_with_other_things_is_refused(plan: Path, tmp_path: Path) -> No
     assert "is a file" in refused(plumbob("audit", "plan.yaml", "--out", "plan.yaml", cwd=tmp_path))
 
 
-def test_a_full_disk_is_one_sentence(plan: Path, tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full on this system")
-    plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
-    store = tmp_path / "out" / "findings.jsonl"
-    store.unlink()
-    store.symlink_to("/dev/full")
-    assert "no space left on device" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    """A real file system of 64 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_one_sentence_and_what_fitted_is_kept(plan: Path, tmp_path: Path, small_disk: Path) -> None:
+    sentence = refused(plumbob("audit", "plan.yaml", "--out", str(small_disk / "out"), cwd=tmp_path))
+    assert "no space left on device" in sentence
+    assert (small_disk / "out" / "findings.jsonl").stat().st_size > 0
 
 
 def test_a_read_only_folder_is_one_sentence(plan: Path, tmp_path: Path) -> None:
@@ -316,12 +338,19 @@ def test_the_matrix_says_what_fits_and_why_the_rest_does_not(tmp_path: Path) -> 
 
 
 def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
-    env = os.environ | {"PLUMBOB_DATA": str(tmp_path / "none"), "XDG_CACHE_HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    env = os.environ | {
+        "PLUMBOB_DATA": str(tmp_path / "none"),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+    }
     sentence = refused(plumbob("data", "fetch", "satellite", cwd=tmp_path, env=env))
     assert "offline" in sentence
 
 
-@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["reproduce", "--help"], ["list", "--help"], ["data", "fetch", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["audit", "--help"], ["reproduce", "--help"], ["list", "--help"], ["data", "fetch", "--help"]]
+)
 def test_help_has_an_example(words: list[str], tmp_path: Path) -> None:
     done = plumbob(*words, cwd=tmp_path)
     assert done.returncode == 0

@@ -4,7 +4,7 @@ ESA's equations hold exactly, but its answer is the shortest one: pulled to zero
 equations fix what they fix, and the rest is filled with a posterior mean inside the granted ranges. The prior takes the
 unknown columns for further draws of the known ones ("exchangeable columns", and the box itself as one more, uniform column):
     cut normal  x_ij ~ N(mu_j + shift_i, spread_j) on the box; mu solves the same problem for the mean row,
-                A mu = mean(a), with mu_j ~ N(mean, variance of the known columns' means) on the box
+                A mu = mean(a), with mu_j ~ N(centre, between) on the box, fitted to known columns and equations
     mixture     x_ij - shift_i ~ the pooled values of the known columns (a 1-D Gaussian mixture)
 with shift_i the part of a column that a row's mean over the others predicts. Both means are blended by the weight
 that does best on known columns hidden on purpose, then moved to the nearest point of {x in box, A x = a}. With auxiliary
@@ -130,12 +130,18 @@ def candidates(
 
 
 def column_means(matrix: FloatArray, target: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Estimated means of the unknown columns and the spread of cells around them, both (1, d)."""
+    """Estimated means of the unknown columns and the spread of cells around them, both 1 x columns.
+
+    The means of known and unknown columns are draws from N(centre, between). With orthonormal equations the mean row's
+    targets are draws from N(centre A1, between), so they tell of centre and between like further columns.
+    """
+    means, ones, told = own.mean(axis=0), matrix.sum(axis=1), target[0]
     count = own.shape[1] + PSEUDO
-    means = own.mean(axis=0)
-    centre = (means.sum() + PSEUDO / 2.0) / count
-    between = (((means - centre) ** 2).sum() + PSEUDO / 12.0) / count
+    centre = (means.sum() + PSEUDO / 2.0 + ones @ told) / (count + ones @ ones)
+    scatter = ((means - centre) ** 2).sum() + ((told - centre * ones) ** 2).sum() + PSEUDO / 12.0
+    between = scatter / (count + len(matrix))
     within = (own.var(axis=0).sum() + PSEUDO / 12.0) / ((means * (1.0 - means)).sum() + PSEUDO / 4.0)
+    centre = np.clip(centre, 0.02, 0.98)
     prior_mean, prior_variance = np.full((2, 1, matrix.shape[1]), [[[centre]], [[between]]])
     tilt = cut_normal(before_cut(prior_mean, prior_variance), prior_variance)
     mean, doubt = propagate(matrix, target, prior_mean, prior_variance, tilt, steps=60)

@@ -28,7 +28,8 @@ class Finding:
     classes: int
     trial: int
     seed: int
-    model_accuracy: float
+    model_accuracy: float  # share of rows that got the right class
+    withheld: float  # share of rows that got no answer
     score: Score
     seconds: float
     peak_mb: float

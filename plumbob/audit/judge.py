@@ -181,7 +181,7 @@ def _level(part: ColumnScore, limit: float, rows: int) -> str:
     """What one trial shows of a column, with `limit` standard errors to spare."""
     if not part.claims or part.baseline_error <= 1e-12:
         return "none"  # nothing was said of it, or there was nothing to learn
-    if part.exact >= ALL_EXACT:
+    if part.exact >= ALL_EXACT and part.gain > 0.9:  # a rare value is not recovered by never naming it
         return "exact"
     if part.gain - limit * part.gain_error > LEAST_GAIN:
         return "leak"

@@ -7,6 +7,7 @@ each place of the plan has one shape and a wrong key can be answered with the ri
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,7 +19,7 @@ from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
-from plumbob.defences import defence_named
+from plumbob.defences import Defence, defence_named
 from plumbob.errors import BadInput, suggest
 from plumbob.protocols import protocol_named
 from plumbob.protocols.base import Protocol
@@ -29,9 +30,9 @@ PLAN_LIMIT = 2**20
 
 # What an effort fills in where the plan is silent: trials, the shares of unknown columns, and the most rows predicted.
 EFFORTS: dict[str, dict[str, Any]] = {
-    "quick": {"trials": 3, "unknown": [0.1, 0.3, 0.5], "rows": 2_000},
-    "standard": {"trials": 5, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "rows": 20_000},
-    "thorough": {"trials": 10, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "rows": 1_000_000},
+    "quick": {"trials": 5, "unknown": [0.1, 0.3, 0.5], "rows": 2_000},
+    "standard": {"trials": 10, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "rows": 20_000},
+    "thorough": {"trials": 20, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "rows": 1_000_000},
 }
 
 
@@ -93,6 +94,10 @@ class DataPlan(_Part):
             for name, party in self.parties.items():
                 if not party.columns:
                     raise ValueError(f"party '{name}' has no columns; list them ('columns')")
+        if self.name is not None:
+            for key in ("label", "label_bins", "id"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"'{key}' is for your own files; the data set '{self.name}' has its own")
         if self.active is not None and self.parties and self.active not in self.parties:
             raise ValueError(f"the active party '{self.active}' is not one of the parties: {', '.join(self.parties)}")
         if self.active is None and self.parties and not own_files:
@@ -109,32 +114,53 @@ class ThreatPlan(_Part):
     auxiliary_rows: int | None = Field(default=None, ge=0)
 
     def threat(self) -> Threat:
-        base = threat_named(self.name) if self.name in THREATS else THREATS["active"]
-        if self.name in THREATS and self == ThreatPlan(name=self.name):
+        if self.name not in THREATS and self == ThreatPlan(name=self.name):
+            threat_named(self.name)  # a bare name must be a known one
+        base = THREATS.get(self.name, THREATS["active"])
+        if self == ThreatPlan(name=self.name):
             return base
-        knows = (
-            self.knows if self.knows is not None else tuple(_KNOWS[type(g)] for g in base.grants if type(g) in _KNOWS)
-        )
-        grants: list[Grant] = [kind() for kind, word in _KNOWS.items() if word in knows]
-        if self.auxiliary_rows:
-            grants.append(AuxiliaryRows(self.auxiliary_rows))
-        colluding = self.colluding if self.colluding is not None else base.colluding
+        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows)]
+        if self.knows is not None:
+            grants = [kind() for kind, word in _KNOWS.items() if word in self.knows]
+        rows = base.grant(AuxiliaryRows) if self.auxiliary_rows is None else None
+        rows = AuxiliaryRows(self.auxiliary_rows) if self.auxiliary_rows else rows
+        grants += [rows] if rows is not None else []
+        everyone_but = base.colluding_all_but if self.colluding is None else None
+        colluding = base.colluding if self.colluding is None else self.colluding
+        helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
+        who = f"the active party with {helpers}" if helpers else "the active party"
         known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
-        who = " with ".join(["the active party", ", ".join(colluding)] if colluding else ["the active party"])
-        return Threat(self.name, f"{who}, knowing {known}", tuple(grants), tuple(colluding))
+        return Threat(self.name, f"{who}, knowing {known}", tuple(grants), tuple(colluding), everyone_but)
 
 
 _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
 
 
-class ProtocolPlan(_Part):
-    """A protocol and its settings."""
+class Chosen(_Part):
+    """Something chosen by name, with settings."""
 
     name: str
     settings: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """The name, with the settings where there are any: what findings are told apart by."""
+        settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        return f"{self.name} ({settings})" if settings else self.name
+
+
+class ProtocolPlan(Chosen):
+    """A protocol and its settings."""
+
     def protocol(self) -> Protocol:
         return protocol_named(self.name, **self.settings)
+
+
+class DefencePlan(Chosen):
+    """A defence and its settings."""
+
+    def defence(self) -> Defence:
+        return defence_named(self.name, **self.settings)
 
 
 class Plan(_Part):
@@ -148,7 +174,7 @@ class Plan(_Part):
     )
     threats: tuple[ThreatPlan, ...] = (ThreatPlan(),)
     attacks: tuple[str, ...] | None = None  # None: all that fit
-    defences: tuple[str, ...] = ("none",)
+    defences: tuple[DefencePlan, ...] = (DefencePlan(name="none"),)
     trials: int | None = Field(default=None, ge=1, le=1000)
     train_share: float = Field(default=0.5, gt=0, lt=1)
     rows: int | None = Field(default=None, ge=10)
@@ -173,7 +199,11 @@ class Plan(_Part):
         for attack in self.attacks or ():
             attack_named(attack)
         for defence in self.defences:
-            defence_named(defence)
+            defence.defence()
+        for kind, chosen in (("protocol", self.protocols), ("defence", self.defences)):
+            titles = [part.title for part in chosen]
+            if len(set(titles)) < len(titles):
+                raise ValueError(f"a {kind} is listed twice with the same settings: {', '.join(titles)}")
         if self.data.parties and self.unknown is not None:
             raise ValueError("'unknown' deals columns out at random, but the plan names 'parties'; drop one of them")
         return self
@@ -190,9 +220,12 @@ class Plan(_Part):
     def fitting_attacks(self) -> tuple[str, ...]:
         return self.attacks if self.attacks is not None else tuple(attacks())
 
-    def to_yaml(self) -> str:
-        """The plan as YAML that gives the same plan back."""
+    def to_yaml(self, folder: Path) -> str:
+        """The plan as YAML that gives the same plan back when read from a file in that folder."""
         raw = self.model_dump(mode="json", exclude_none=True)
+        for part in (raw["data"], *raw["data"]["parties"].values()):
+            if "file" in part:
+                part["file"] = os.path.relpath(part["file"], folder.resolve())
         return str(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True))
 
     @property
@@ -248,16 +281,15 @@ def _expanded(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         plan["data"] = {"name": plan["data"]}
     if isinstance(plan.get("data"), Mapping):
         plan["data"] = _expanded_data(dict(plan["data"]), folder)
-    for key in ("threats", "protocols"):
+    for key in ("threats", "protocols", "defences"):
         if isinstance(plan.get(key), str):
             plan[key] = [plan[key]]
         if isinstance(plan.get(key), list):
             plan[key] = [{"name": item} if isinstance(item, str) else item for item in plan[key]]
     if plan.get("attacks") == "all":
         del plan["attacks"]
-    for key in ("attacks", "defences"):
-        if isinstance(plan.get(key), str):
-            plan[key] = [plan[key]]
+    if isinstance(plan.get("attacks"), str):
+        plan["attacks"] = [plan["attacks"]]
     if isinstance(plan.get("unknown"), int | float):
         plan["unknown"] = [plan["unknown"]]
     return plan
@@ -280,7 +312,7 @@ def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _rooted(entry: Any, folder: Path) -> Any:
     if isinstance(entry, Mapping) and isinstance(entry.get("file"), str):
-        return dict(entry) | {"file": str(folder / entry["file"])}
+        return dict(entry) | {"file": str((folder / entry["file"]).resolve())}
     return entry
 
 

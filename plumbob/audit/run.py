@@ -19,10 +19,8 @@ import numpy as np
 from plumbob import bundle
 from plumbob.attacks import attack_named
 from plumbob.audit.finding import Finding
-from plumbob.audit.plan import Plan, ProtocolPlan
+from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
-from plumbob.defences import defence_named
-from plumbob.errors import BadInput
 from plumbob.federation import IntArray, halves
 from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.scoring.score import score, truth_of
@@ -45,7 +43,7 @@ class Case:
     """One finding to be made."""
 
     unknown: float | None
-    defence: str
+    defence: DefencePlan
     threat: Threat
     attack: str
 
@@ -74,13 +72,13 @@ def key(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
         "format": FORMAT,
         "data": source_digest,
         "protocol": repr(unit.protocol.protocol()),
-        "name": unit.protocol.name,
+        "name": unit.protocol.title,
         "trial": unit.trial,
         "seed": plan.seed,
         "train_share": plan.train_share,
         "rows": plan.rows,
         "unknown": case.unknown,
-        "defence": repr(defence_named(case.defence)),
+        "defence": repr(case.defence.defence()),
         "threat": describe(case.threat),
         "attack": repr(attack_named(case.attack)),
     }
@@ -97,8 +95,7 @@ def run_unit(
     """The findings of one unit that are not done yet."""
     digest = source.digest
     todo = [(case, key(plan, digest, unit, case)) for case in cases(plan, unit)]
-    todo = [(case, name) for case, name in todo if name not in done]
-    if not todo:
+    if all(name in done for _, name in todo) and keep is None:
         return []
     protocol = unit.protocol.protocol()
     values, label = source.values, source.label
@@ -106,18 +103,18 @@ def run_unit(
     rows = np.sort(others[: plan.rows])
     rng = generator(plan.seed, "model", unit.protocol.name, unit.trial)
     model = protocol.fit(values[train], label[train], len(source.classes), rng)
-    accuracy = float(np.mean(np.argmax(model.scores(values[rows]), axis=1) == label[rows]))
     findings: list[Finding] = []
     logs: dict[tuple[float | None, str], Transcript] = {}
     for case, name in todo:
-        place = (case.unknown, case.defence)
+        place = (case.unknown, case.defence.title)
         if place not in logs:
             logs.clear()  # cases come sorted by split and defence: only the current transcript is needed
             logs[place] = _predict(plan, source, unit, protocol, model, case, train, rows)
             if keep is not None:
                 share = "parties" if case.unknown is None else f"{case.unknown:g}"
-                keep(logs[place], f"{protocol.name}-{share}-{case.defence}-{unit.trial}")
-        findings.append(_finding(plan, source, unit, case, name, logs[place], accuracy))
+                keep(logs[place], f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
+        if name not in done:
+            findings.append(_finding(plan, source, unit, case, name, logs[place], label[rows]))
     return findings
 
 
@@ -134,12 +131,12 @@ def _predict(
     federation, order = source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, unit.trial))
     dealt = model.reordered(order)
     predicted = federation.rows(rows)
-    release = defence_named(case.defence).release(protocol, dealt, predicted)
+    release = case.defence.defence().release(protocol, dealt, predicted)
     return predict(protocol, dealt, predicted, federation.rows(train), release=release)
 
 
 def _finding(
-    plan: Plan, source: Source, unit: Unit, case: Case, name: str, log: Transcript, accuracy: float
+    plan: Plan, source: Source, unit: Unit, case: Case, name: str, log: Transcript, label: IntArray
 ) -> Finding:
     view = cut(log, case.threat)
     started = time.perf_counter()
@@ -147,20 +144,24 @@ def _finding(
     seconds = time.perf_counter() - started
     judged = score(guess, truth_of(log, view), view, generator(plan.seed, "score", name))
     total = len(view.known) + len(view.unknown)
+    scores = view.received("scores")
+    told = ~np.isnan(scores[:, 0])
+    right = told & (np.argmax(np.nan_to_num(scores), axis=1) == label)
     return Finding(
         key=name,
         data=source.name,
-        protocol=unit.protocol.name,
+        protocol=unit.protocol.title,
         threat=case.threat.name,
         attack=case.attack,
-        defence=case.defence,
+        defence=case.defence.title,
         unknown=len(view.unknown) / total,
         known_columns=len(view.known),
         unknown_columns=len(view.unknown),
         classes=len(source.classes),
         trial=unit.trial,
         seed=plan.seed,
-        model_accuracy=accuracy,
+        model_accuracy=float(right.mean()),
+        withheld=float(1 - told.mean()),
         score=judged,
         seconds=seconds,
         peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -177,8 +178,6 @@ def run(
 ) -> Iterator[list[Finding]]:
     """The findings of every unit, in the plan's order, as they are made."""
     work = units(plan)
-    if not any(cases(plan, unit) for unit in work):
-        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
     if workers <= 1 or len(work) == 1:
         for unit in work:
             yield run_unit(plan, source, unit, done, keep)

@@ -85,7 +85,7 @@ def open_source(plan: DataPlan, seed: int = 0) -> Source:
 def _opened(plan: DataPlan) -> Source:
     if plan.name is not None:
         table = registry.load(plan.name, rules=plan.rules.rules() if plan.rules != type(plan.rules)() else None)
-        return _from_table(plan, table)
+        return _from_table(plan, _without(table, plan.ignore))
     if plan.file is not None:
         assert plan.label is not None
         frame = read_frame(plan.file)
@@ -106,6 +106,15 @@ def _opened(plan: DataPlan) -> Source:
         )
         return _from_table(plan, table)
     return _from_files(plan)
+
+
+def _without(table: Table, ignore: tuple[str, ...]) -> Table:
+    """A table less the columns of these names, and those made from them."""
+    for name in ignore:
+        if name not in {c.source or c.name for c in table.columns}:
+            raise BadInput(f"'{table.name}' has no column '{name}' to ignore{suggest(name, table.names)}")
+    keep = [i for i, column in enumerate(table.columns) if (column.source or column.name) not in ignore]
+    return replace(table, columns=tuple(table.columns[i] for i in keep), values=table.values[:, keep])
 
 
 def _from_table(plan: DataPlan, table: Table) -> Source:
@@ -133,7 +142,11 @@ def _from_table(plan: DataPlan, table: Table) -> Source:
 def _from_files(plan: DataPlan) -> Source:
     assert plan.label is not None
     assert plan.id is not None
-    frames = {name: read_frame(party.file) for name, party in plan.parties.items() if party.file is not None}
+    frames = {n: read_frame(party.file, text=[plan.id]) for n, party in plan.parties.items() if party.file is not None}
+    columns = [str(column) for frame in frames.values() for column in frame.columns]
+    for name in plan.ignore:
+        if name not in columns:
+            raise BadInput(f"no party has a column '{name}' to ignore{suggest(name, columns)}")
     active = _active(plan, frames)
     for name, party in plan.parties.items():
         if party.columns is not None:
@@ -162,7 +175,7 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
             complete_rows(
                 frame,
                 label=plan.label if name == active else None,
-                ignore=plan.ignore,
+                ignore=_present(plan.ignore, frame),
                 rules=rules,
                 where=f"party '{name}'",
             )
@@ -181,7 +194,7 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
             name=name,
             label=plan.label if name == active else None,
             label_bins=plan.label_bins if name == active else None,
-            ignore=plan.ignore,
+            ignore=_present(plan.ignore, frame),
             rules=rules,
             where=f"party '{name}'",
         )
@@ -207,6 +220,10 @@ def _active(plan: DataPlan, frames: Mapping[str, pd.DataFrame]) -> str:
         columns = sorted({str(column) for frame in frames.values() for column in frame.columns})
         raise BadInput(f"no party has a label column '{plan.label}'{suggest(plan.label, columns)}")
     raise BadInput(f"parties {', '.join(holders)} all have a column '{plan.label}'; say whose it is ('active')")
+
+
+def _present(names: tuple[str, ...], frame: pd.DataFrame) -> list[str]:
+    return [name for name in names if name in frame.columns]
 
 
 def _require(frame: pd.DataFrame, column: str, where: str) -> None:

@@ -503,7 +503,8 @@ def _columns(cells: _Cells, rules: Rules, notes: _Notes) -> list[Column]:
     low, high = float(cells.values.min()), float(cells.values.max())
     if _is_onehot(cells, rules):
         notes.column("categories turned into one indicator a value", cells.name)
-        return [Column(f"{cells.name}={word}", "indicator", cells.name) for word in cells.words]
+        # Numbered, not named: column names stand in reports, and a category's words are values.
+        return [Column(f"{cells.name}={i}", "indicator", cells.name) for i in range(1, len(cells.words) + 1)]
     if cells.kind == "category":
         notes.column("categories coded in sorted order", cells.name)
     elif cells.kind == "date":

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from plumbob.defences.base import Defence, NoDefence
 from plumbob.defences.verification import Verification
-from plumbob.errors import BadInput, suggest
+from plumbob.errors import made
 
 __all__ = ["DEFENCES", "Defence", "NoDefence", "Verification", "defence_named"]
 
 DEFENCES: dict[str, type[Defence]] = {kind.name: kind for kind in (NoDefence, Verification)}
 
 
-def defence_named(name: str) -> Defence:
-    """One defence with its default settings."""
-    if name not in DEFENCES:
-        raise BadInput(f"no defence '{name}'{suggest(name, list(DEFENCES))}")
-    return DEFENCES[name]()
+def defence_named(name: str, **settings: object) -> Defence:
+    """A defence with the given settings, the rest at their defaults."""
+    return made("defence", DEFENCES, name, settings)

@@ -1,8 +1,8 @@
-"""Post-processing verification (luo2021, Section VII): try the attack before the scores leave, withhold what leaks.
+"""Post-processing verification (luo2021, Section VII): try the attacks before the scores leave, withhold what leaks.
 
-Inside the trusted place that combines the answers, the equation-solving attack is run on every row the active party is
-about to be told about; a row some column of which it gives away to within the limit is withheld (its scores
-become NaN, which an attack has to take as no message at all).
+Inside the trusted place that combines the answers, every fitting attack is run on the rows the active party is about to
+be told about. A row is withheld if an attack hits one of its cells to within the limit where the column's mean would
+not have; its scores become NaN, which an attack has to take as no message at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbob.threats import LUO2021, cut
 
 
 class Verification(Defence):
-    """Withhold the scores of rows whose simulated attack comes closer than `limit` (mean squared error of the row)."""
+    """Withhold the scores of rows of which a simulated attack hits a cell to within `limit`, in units of its range."""
 
     name = "verification"
     summary = "withhold the scores of rows that a simulated attack recovers to within a limit"
@@ -36,11 +36,12 @@ class Verification(Defence):
         log = predict(protocol, model, federation, federation)
         view = cut(log, LUO2021)
         truth = federation.values[:, view.unknown]
+        guessable = np.abs(truth - truth.mean(axis=0)) < self.limit
         leaks = np.zeros(len(federation), dtype=bool)
         for attack in fitting:
             guess = attack.run(view, np.random.default_rng(0)).values
             if guess is not None:
-                leaks |= np.mean((guess - truth) ** 2, axis=1) < self.limit
+                leaks |= ((np.abs(guess - truth) < self.limit) & ~guessable).any(axis=1)
         served = 0
 
         def withhold(scores: FloatArray) -> FloatArray:

@@ -16,6 +16,26 @@ Status = Literal["reproduced", "contradicted", "open"]
 
 
 @dataclass(frozen=True)
+class Curve:
+    """One line of a figure."""
+
+    name: str
+    x: list[float]
+    y: list[float]
+    margin: list[float] | None = None  # half-widths of 95 % intervals; None for a guess that needs no message
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a claim's check would look like drawn, beside the paper's figure of the same number."""
+
+    title: str
+    x: str
+    y: str
+    curves: list[Curve]
+
+
+@dataclass(frozen=True)
 class Check:
     """What a check returns: whether the claim holds, the figures, and why not (or what else is worth knowing)."""
 
@@ -24,6 +44,7 @@ class Check:
     expected: str
     trials: int
     why: str = ""
+    figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,9 +75,19 @@ class Outcome:
     why: str
     seed: int
     seconds: float
+    figures: tuple[Figure, ...] = ()
 
     def to_line(self) -> str:
         return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, path: Path) -> Outcome:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        drawn = tuple(
+            Figure(**figure | {"curves": [Curve(**curve) for curve in figure["curves"]]})
+            for figure in raw.pop("figures")
+        )
+        return cls(**raw, figures=drawn)
 
 
 def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> Outcome:
@@ -64,14 +95,25 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
     kept = out / f"{claim.paper}-{claim.id}-{scale}-{seed}.json" if out is not None else None
     if kept is not None and kept.exists():
         try:
-            return Outcome(**json.loads(kept.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            return Outcome.read(kept)
+        except (ValueError, TypeError, KeyError) as error:
             raise BadInput(f"{kept} is not the outcome of a claim; move it away and run again") from error
     started = time.perf_counter()
     check = claim.check(scale, seed)
     status: Status = "open" if check.holds is None else "reproduced" if check.holds else "contradicted"
     seconds = round(time.perf_counter() - started, 2)
-    made = Outcome(claim.name, status, check.measured, check.expected, check.trials, scale, check.why, seed, seconds)
+    made = Outcome(
+        claim=claim.name,
+        status=status,
+        measured=check.measured,
+        expected=check.expected,
+        trials=check.trials,
+        scale=scale,
+        why=check.why,
+        seed=seed,
+        seconds=seconds,
+        figures=check.figures,
+    )
     if kept is not None:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)

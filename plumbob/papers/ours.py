@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumbob.audit.finding import Finding
 from plumbob.audit.judge import group
 from plumbob.audit.plan import make_plan
 from plumbob.audit.run import run
@@ -17,8 +18,8 @@ UNKNOWN = (0.3, 0.5, 0.9)
 
 
 def half_of_esa(scale: Scale, seed: int) -> Check:
-    """Posterior mean against ESA on the same views, ten random splits of the columns."""
-    trials = 3 if scale == "smoke" else 10
+    """Posterior mean against ESA on the same views; three batches of ten random splits of the columns."""
+    trials = 3 if scale == "smoke" else 30
     measured: dict[str, object] = {}
     answers = []
     for data in DATA:
@@ -29,7 +30,7 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
                 "attacks": ["equation_solving", "posterior_mean"],
                 "unknown": list(UNKNOWN),
                 "trials": trials,
-                "rows": 300 if scale == "smoke" else 3_000,
+                "rows": 300 if scale == "smoke" else 2_000,
                 "seed": seed,
             }
         ).filled()
@@ -39,8 +40,11 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
             ours, theirs = error["posterior_mean"], error["equation_solving"]
             r2 = float(np.mean([f.score.r2 for f in found if f.attack == "posterior_mean"]))
             seconds = float(np.mean([f.seconds for f in found if f.attack == "posterior_mean"]))
-            place = f"{data} {share:.0%}"
-            measured[place] = f"{ours:.4f} / {theirs:.4f} = {ours / theirs:.3f}, R2 {r2:.2f}, {seconds:.1f} s"
+            batches = [_ratio([f for f in found if f.trial // 10 == batch]) for batch in range((trials + 9) // 10)]
+            by_ten = " ".join(f"{ratio:.3f}" for ratio in batches)
+            measured[f"{data} {share:.0%}"] = (
+                f"{ours:.4f} / {theirs:.4f} = {ours / theirs:.3f} (by tens {by_ten}), R2 {r2:.2f}, {seconds:.1f} s"
+            )
             limit = HALF.get((data, share), 0.5)
             excess = below(*([f.score.error * w for f in found if f.attack == a] for a, w in _weighed(limit)))
             answers.append(True if ours <= limit * theirs else excess)
@@ -48,6 +52,14 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
                 answers.append(r2 > 0.7)
     expected = "MSE of ours / of ESA at most 0.5 (0.6 on drive at 50 %); R2 > 0.7 on satellite at 50 %"
     return Check(every(answers), measured, expected, trials)
+
+
+def _ratio(found: list[Finding]) -> float:
+    """Our mean error over ESA's."""
+    ours, theirs = (
+        np.mean([f.score.error for f in found if f.attack == name]) for name in ("posterior_mean", "equation_solving")
+    )
+    return float(ours / theirs)
 
 
 def _weighed(limit: float) -> tuple[tuple[str, float], tuple[str, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbob.errors import BadInput, suggest
+from plumbob.errors import made
 from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
@@ -30,12 +30,4 @@ PROTOCOLS: dict[str, type[Protocol]] = {
 
 def protocol_named(name: str, **settings: object) -> Protocol:
     """A protocol with the given settings, the rest at their defaults."""
-    if name not in PROTOCOLS:
-        raise BadInput(f"no protocol '{name}'{suggest(name, list(PROTOCOLS))}")
-    try:
-        return PROTOCOLS[name](**settings)
-    except TypeError as error:
-        known = list(vars(PROTOCOLS[name]()))
-        wrong = next((key for key in settings if key not in known), None)
-        hint = suggest(wrong, known) if wrong else f": {error}"
-        raise BadInput(f"protocol '{name}' has no setting '{wrong}'{hint}") from error
+    return made("protocol", PROTOCOLS, name, settings)

@@ -182,9 +182,10 @@ def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random
             "best_constant": _rate(usual_wrong[:, mine], spoken[:, mine]),
         }
         best = min(rates, key=lambda baseline: rates[baseline])
-        gain, gain_error = _gain(
-            wrong[:, mine].sum(axis=1).astype(np.float64), usual_wrong[:, mine].sum(axis=1).astype(np.float64)
-        )
+        missed = usual_wrong[:, mine].sum(axis=1).astype(np.float64)
+        if best == "random_path":  # which makes other claims: its rate on ours
+            missed = rates[best] * spoken[:, mine].sum(axis=1)
+        gain, gain_error = _gain(wrong[:, mine].sum(axis=1).astype(np.float64), missed)
         error = _rate(wrong[:, mine], spoken[:, mine])
         columns.append(
             ColumnScore(

@@ -144,5 +144,3 @@ def test_an_attack_says_why_it_does_not_fit(name: str) -> None:
     assert "only" in (attack.why_not("carrier_pigeon", THREATS["active"]) or "")
     if WhiteBox in attack.requires:
         assert "white box" in (attack.why_not(attack.protocols[0], Threat("t", "")) or "")
-
-

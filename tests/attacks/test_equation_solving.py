@@ -49,7 +49,9 @@ def test_example_1_has_the_printed_equations() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 8), st.integers(1, 6), st.integers(1, 40), st.integers(0, 2**32 - 1), st.data())
-def test_exact_for_random_models_up_to_the_threshold(classes: int, known: int, rows: int, seed: int, data: st.DataObject) -> None:
+def test_exact_for_random_models_up_to_the_threshold(
+    classes: int, known: int, rows: int, seed: int, data: st.DataObject
+) -> None:
     unknown = data.draw(st.integers(1, classes - 1))
     rng = np.random.default_rng(seed)
     columns = known + unknown

@@ -97,7 +97,9 @@ def test_propagation_is_close_to_the_sampled_posterior_mean() -> None:
     """Uniform prior on the unit square (a wide normal, cut), one equation x + y = 0.5: the mean is (0.25, 0.25)."""
     matrix = np.array([[1.0, 1.0]]) / np.sqrt(2)
     wide = np.full((1, 2), 100.0)
-    mean, _ = propagate(matrix, np.array([[0.5 / np.sqrt(2)]]), np.full((1, 2), 0.5), wide, cut_normal(np.full((1, 2), 0.5), wide), 60)
+    mean, _ = propagate(
+        matrix, np.array([[0.5 / np.sqrt(2)]]), np.full((1, 2), 0.5), wide, cut_normal(np.full((1, 2), 0.5), wide), 60
+    )
     assert mean[0] == pytest.approx([0.25, 0.25], abs=1e-3)
 
 

@@ -25,9 +25,11 @@ def findings(protocol: str, seed: int, unknown: float | int, *, permuted: bool, 
     found = []
     for name, attack in attacks().items():
         if attack.why_not(protocol, LUO2021) is None:
-            judged = score(attack.run(view, np.random.default_rng(seed)), truth_of(log, view), view, np.random.default_rng(seed))
+            judged = score(
+                attack.run(view, np.random.default_rng(seed)), truth_of(log, view), view, np.random.default_rng(seed)
+            )
             found.append(
-                Finding("k", "d", protocol, "active", name, "none", 0.3, 1, 1, 2, 0, seed, 0.0, judged, 0.0, 0.0)
+                Finding("k", "d", protocol, "active", name, "none", 0.3, 1, 1, 2, 0, seed, 0.0, 0.0, judged, 0.0, 0.0)
             )
     return found
 

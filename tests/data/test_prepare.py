@@ -112,12 +112,12 @@ def test_categories_are_coded_in_sorted_order() -> None:
 
 def test_onehot_makes_one_indicator_a_value() -> None:
     table = made({"job": ["cook", "smith", "baker", "cook"]}, Rules(categories="onehot"))
-    assert table.columns == tuple(Column(f"job={job}", "indicator", "job") for job in ("baker", "cook", "smith"))
+    assert table.columns == tuple(Column(f"job={i}", "indicator", "job") for i in (1, 2, 3))
     assert table.values.tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
 
 def test_an_indicator_must_not_take_another_columns_name() -> None:
-    columns = {"a": ["x", "y", "z"], "a=x": [1, 2, 3]}
+    columns = {"a": ["x", "y", "z"], "a=1": [1, 2, 3]}
     assert "name of another column" in refused(columns, Rules(categories="onehot"))
 
 

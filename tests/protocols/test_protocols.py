@@ -89,7 +89,9 @@ def test_a_forest_is_a_vote() -> None:
 def test_models_learn_digits(name: str, least: float) -> None:
     table = built_in("digits")
     train, rows = halves(table.label, np.random.default_rng(0))
-    protocol = protocol_named(name, **({"hidden": (64,), "epochs": 20, "batch": 32} if name == "neural_network" else {}))
+    protocol = protocol_named(
+        name, **({"hidden": (64,), "epochs": 30, "batch": 32} if name == "neural_network" else {})
+    )
     model = protocol.fit(table.values[train], table.label[train], 10, np.random.default_rng(0))
     assert np.mean(np.argmax(model.scores(table.values[rows]), axis=1) == table.label[rows]) > least
 

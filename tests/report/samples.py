@@ -88,6 +88,7 @@ def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "va
         "trial": trial,
         "seed": trial,
         "model_accuracy": 0.89,
+        "withheld": 0.0,
         "seconds": 0.4,
         "peak_mb": 120.0,
     }

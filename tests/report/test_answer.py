@@ -72,7 +72,9 @@ def test_one_trial_warns() -> None:
 
 def test_a_column_that_leaks_in_some_trials_counts_and_says_so() -> None:
     rng = np.random.default_rng(0)
-    trials = [samples.finding([samples.column("c", error, rng)], trial=i) for i, error in enumerate((0.004, 0.9, 0.004))]
+    trials = [
+        samples.finding([samples.column("c", error, rng)], trial=i) for i, error in enumerate((0.004, 0.9, 0.004))
+    ]
     (found,) = answers(summarise(trials))
     assert found.counts["leak"] == 1
     assert found.columns[0].words.endswith("in 2 of 3 trials")

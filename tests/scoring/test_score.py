@@ -66,7 +66,9 @@ def test_branches_by_hand() -> None:
     truth = replace(truth, names=("p.x",), values=np.array([[0.1], [0.4], [0.6], [0.9]]))
     view = replace(view, own=view.own[:4], messages=tuple(replace(m, payload=m.payload[:4]) for m in view.messages))
     paths = np.array([[1, 1], [2, 1], [2, 2], [0, 1]], dtype=np.int8)
-    branches = Branches(np.array([0, 0]), np.array([0.3, 0.5]), paths, np.array([0, 2, 3, 2]), np.ones(4, dtype=np.int64))
+    branches = Branches(
+        np.array([0, 0]), np.array([0.3, 0.5]), paths, np.array([0, 2, 3, 2]), np.ones(4, dtype=np.int64)
+    )
     judged = score(Guess(("p.x",), branches=branches), truth, view, RNG)
     assert judged.metric == "branches"
     assert judged.columns[0].claims == 7
