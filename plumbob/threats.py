@@ -130,6 +130,7 @@ class View:
     model: dict[str, Array] | None = None
     ranges: FloatArray | None = None  # (unknown columns) x (low, high)
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
+    defence: dict[str, Array] = field(default_factory=dict)  # what is known of the defence: `name/setting`, `name/on`
 
     def received(self, name: str) -> Array:
         """All payloads of that name which reached a curious party, one below the other."""
@@ -143,6 +144,7 @@ class View:
         arrays: dict[str, Array] = {"known": self.known, "unknown": self.unknown, "own": self.own}
         arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
+        arrays |= {f"defence/{name}": array for name, array in self.defence.items()}
         if self.ranges is not None:
             arrays["ranges"] = self.ranges
         if self.auxiliary is not None:
@@ -169,7 +171,7 @@ class View:
             messages = tuple(
                 Message(**header, payload=arrays[f"message/{i}"]) for i, header in enumerate(meta["messages"])
             )
-            model = {name.removeprefix("model/"): a for name, a in arrays.items() if name.startswith("model/")}
+            model = _under("model/", arrays)
             return cls(
                 protocol=meta["protocol"],
                 active=meta["active"],
@@ -183,6 +185,7 @@ class View:
                 model=model if meta["white_box"] else None,
                 ranges=arrays.get("ranges"),
                 auxiliary=arrays.get("auxiliary"),
+                defence=_under("defence/", arrays),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{path}: its manifest lacks {error}") from error
@@ -199,7 +202,7 @@ def cut(transcript: Transcript, threat: Threat) -> View:
     schema = threat.grant(Schema) is not None
     names = tuple(transcript.features[i].name if schema else f"unknown {k + 1}" for k, i in enumerate(unknown))
     coordinator = transcript.sealed(COORDINATOR)
-    model = {name.removeprefix("model/"): a for name, a in coordinator.items() if name.startswith("model/")}
+    model = _under("model/", coordinator)
     return View(
         protocol=transcript.protocol,
         active=transcript.active,
@@ -213,7 +216,12 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         model=model if threat.grant(WhiteBox) else None,
         ranges=np.tile([0.0, 1.0], (len(unknown), 1)) if schema else None,
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
+        defence=_under("defence/", coordinator),
     )
+
+
+def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _auxiliary(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:

@@ -11,7 +11,7 @@ import hashlib
 import resource
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -21,8 +21,8 @@ from plumbob.attacks import attack_named
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
-from plumbob.federation import IntArray, halves
-from plumbob.protocols.base import Model, Protocol, predict
+from plumbob.federation import Federation, IntArray, halves
+from plumbob.protocols.base import Model, Protocol, column_positions, predict
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import Threat, cut, describe
 from plumbob.transcript import Transcript
@@ -47,6 +47,11 @@ class Case:
     threat: Threat
     attack: str
 
+    @property
+    def remaining(self) -> Threat:
+        """The threat as far as the defence leaves it its knowledge."""
+        return self.defence.defence().threat(self.threat)
+
 
 def generator(seed: int, *purpose: object) -> np.random.Generator:
     """A generator for one purpose: the same for the same words, independent for others."""
@@ -63,7 +68,7 @@ def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination."""
     combinations = product(plan.unknown or (None,), plan.defences, plan.threats, plan.fitting_attacks)
     every = [Case(unknown, defence, threat.threat(), attack) for unknown, defence, threat, attack in combinations]
-    return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.threat) is None]
+    return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
 
 
 def key(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
@@ -97,48 +102,63 @@ def run_unit(
     todo = [(case, key(plan, digest, unit, case)) for case in cases(plan, unit)]
     if all(name in done for _, name in todo) and keep is None:
         return []
-    protocol = unit.protocol.protocol()
-    values, label = source.values, source.label
+    label = source.label
     train, others = halves(label, generator(plan.seed, "rows", unit.trial), plan.train_share)
-    rows = np.sort(others[: plan.rows])
-    rng = generator(plan.seed, "model", unit.protocol.name, unit.trial)
-    model = protocol.fit(values[train], label[train], len(source.classes), rng)
+    work = _Work(plan, source, unit, train, np.sort(others[: plan.rows]))
     findings: list[Finding] = []
     logs: dict[tuple[float | None, str], Transcript] = {}
     for case, name in todo:
         place = (case.unknown, case.defence.title)
         if place not in logs:
             logs.clear()  # cases come sorted by split and defence: only the current transcript is needed
-            logs[place] = _predict(plan, source, unit, protocol, model, case, train, rows)
+            logs[place] = work.predict(case)
             if keep is not None:
                 share = "parties" if case.unknown is None else f"{case.unknown:g}"
                 keep(logs[place], f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
         if name not in done:
-            findings.append(_finding(plan, source, unit, case, name, logs[place], label[rows]))
+            findings.append(_finding(plan, source, unit, case, name, logs[place], label[work.rows]))
     return findings
 
 
-def _predict(
-    plan: Plan,
-    source: Source,
-    unit: Unit,
-    protocol: Protocol,
-    model: Model,
-    case: Case,
-    train: IntArray,
-    rows: IntArray,
-) -> Transcript:
-    federation, order = source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, unit.trial))
-    dealt = model.reordered(order)
-    predicted = federation.rows(rows)
-    release = case.defence.defence().release(protocol, dealt, predicted)
-    return predict(protocol, dealt, predicted, federation.rows(train), release=release)
+@dataclass
+class _Work:
+    """The rows of one unit, and the models trained on them so far."""
+
+    plan: Plan
+    source: Source
+    unit: Unit
+    train: IntArray
+    rows: IntArray
+    models: dict[str, Model] = field(default_factory=dict)
+
+    def predict(self, case: Case) -> Transcript:
+        """The transcript of one split and defence."""
+        plan, trial = self.plan, self.unit.trial
+        federation, order = self.source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, trial))
+        defence = case.defence.defence()
+        protocol = defence.protect(self.unit.protocol.protocol())
+        model = self._model(protocol, federation, order, case)
+        target, trainer = federation.rows(self.rows), federation.rows(self.train)
+        release = defence.release(protocol, model, target)
+        return predict(protocol, model, target, trainer, release=release, defence=defence.known())
+
+    def _model(self, protocol: Protocol, federation: Federation, order: IntArray, case: Case) -> Model:
+        """Trained once per protocol as defended, or once per split where the model depends on who holds what."""
+        values, label, classes = self.source.values, self.source.label[self.train], len(self.source.classes)
+        rng = generator(self.plan.seed, "model", self.unit.protocol.title, self.unit.trial)
+        if protocol.by_party:
+            blocks = list(column_positions(federation).values())
+            return protocol.fit(values[self.train][:, order], label, classes, rng, blocks)
+        trained = repr(protocol)
+        if trained not in self.models:
+            self.models[trained] = protocol.fit(values[self.train], label, classes, rng)
+        return self.models[trained].reordered(order)
 
 
 def _finding(
     plan: Plan, source: Source, unit: Unit, case: Case, name: str, log: Transcript, label: IntArray
 ) -> Finding:
-    view = cut(log, case.threat)
+    view = cut(log, case.remaining)
     started = time.perf_counter()
     guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", name))
     seconds = time.perf_counter() - started

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
@@ -43,10 +44,18 @@ class Protocol(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    by_party: ClassVar[bool] = False  # whether the model itself depends on who holds which columns
 
     @abstractmethod
-    def fit(self, values: FloatArray, label: IntArray, classes: int, rng: np.random.Generator) -> Model:
-        """Train on complete rows."""
+    def fit(
+        self,
+        values: FloatArray,
+        label: IntArray,
+        classes: int,
+        rng: np.random.Generator,
+        blocks: Sequence[IntArray] = (),
+    ) -> Model:
+        """Train on complete rows; `blocks` are the parties' columns, for protocols in which they matter."""
 
     @abstractmethod
     def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
@@ -73,6 +82,7 @@ def predict(
     others: Federation,
     *,
     release: Callable[[FloatArray], FloatArray] | None = None,
+    defence: Mapping[str, Array] = MappingProxyType({}),
     batch: int = 65536,
 ) -> Transcript:
     """Score the federation's rows together; the transcript holds all that crossed.
@@ -80,6 +90,7 @@ def predict(
     The coordinator deals each party its part of the model. For every batch the active party names the rows, each party
     answers from its own columns, the coordinator combines the answers and sends the active party the scores, or what
     `release` makes of them.
+    `defence` is what is publicly known of it, sealed for the threats: a defence must hold although it is known.
     `others` are rows outside of the prediction (those of training): sealed for scoring and for auxiliary-row grants.
     """
     names = tuple(party.name for party in federation.parties)
@@ -94,6 +105,8 @@ def predict(
         }
     for name, array in model.arrays().items():
         log.seal(COORDINATOR, f"model/{name}", array)
+    for name, array in defence.items():
+        log.seal(COORDINATOR, f"defence/{name}", array)
     log.seal(COORDINATOR, "other rows", others.values)
     log.seal(COORDINATOR, "other labels", others.label)
     for round, start in enumerate(range(0, len(federation), batch)):

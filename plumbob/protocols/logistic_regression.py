@@ -5,7 +5,7 @@ Two classes are two linear scores with opposite weights, so sigma(z) and 1 - sig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -51,7 +51,14 @@ class LogisticRegression(Protocol):
         self.strength = strength  # inverse of the L2 penalty
         self.iterations = iterations
 
-    def fit(self, values: FloatArray, label: IntArray, classes: int, rng: np.random.Generator) -> LinearModel:
+    def fit(
+        self,
+        values: FloatArray,
+        label: IntArray,
+        classes: int,
+        rng: np.random.Generator,
+        blocks: Sequence[IntArray] = (),
+    ) -> LinearModel:
         import warnings
 
         from sklearn.exceptions import ConvergenceWarning

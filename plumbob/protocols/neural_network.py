@@ -5,7 +5,7 @@ First layer: h = relu(sum_p x_p W_p + b); each party sends x_p W_p, so only sums
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -68,7 +68,14 @@ class NeuralNetwork(Protocol):
         self.batch = batch
         self.rate = rate
 
-    def fit(self, values: FloatArray, label: IntArray, classes: int, rng: np.random.Generator) -> Network:
+    def fit(
+        self,
+        values: FloatArray,
+        label: IntArray,
+        classes: int,
+        rng: np.random.Generator,
+        blocks: Sequence[IntArray] = (),
+    ) -> Network:
         import torch
         from torch import nn
 

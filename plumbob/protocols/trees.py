@@ -6,7 +6,7 @@ says for every node it owns to which side its value falls; the coordinator alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -124,7 +124,14 @@ class DecisionTree(_TreeProtocol):
     def __init__(self, *, depth: int = 5) -> None:
         self.depth = _checked_depth(depth)
 
-    def fit(self, values: FloatArray, label: IntArray, classes: int, rng: np.random.Generator) -> Forest:
+    def fit(
+        self,
+        values: FloatArray,
+        label: IntArray,
+        classes: int,
+        rng: np.random.Generator,
+        blocks: Sequence[IntArray] = (),
+    ) -> Forest:
         from sklearn.tree import DecisionTreeClassifier
 
         fitted = DecisionTreeClassifier(max_depth=self.depth, random_state=int(rng.integers(2**31)))
@@ -142,7 +149,14 @@ class RandomForest(_TreeProtocol):
         self.trees = trees
         self.depth = _checked_depth(depth)
 
-    def fit(self, values: FloatArray, label: IntArray, classes: int, rng: np.random.Generator) -> Forest:
+    def fit(
+        self,
+        values: FloatArray,
+        label: IntArray,
+        classes: int,
+        rng: np.random.Generator,
+        blocks: Sequence[IntArray] = (),
+    ) -> Forest:
         from sklearn.ensemble import RandomForestClassifier
 
         fitted = RandomForestClassifier(self.trees, max_depth=self.depth, random_state=int(rng.integers(2**31)))
