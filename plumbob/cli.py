@@ -182,9 +182,10 @@ def data_verify(
 ) -> None:
     """Compare the files with their checksums."""
     from plumbob.data import registry
+    from plumbob.data.catalogue import DATA_SETS
 
     grid = Grid("data set", "file", box=None)
-    states = [(name, registry.verify(name)) for name in names or registry.DATA_SETS]
+    states = [(name, registry.verify(name)) for name in names or DATA_SETS]
     for name, state in states:
         grid.add_row(name, state)
     Console().print(grid)

@@ -11,6 +11,7 @@ from rich.table import Table as Grid
 
 from plumbob.attacks import attacks
 from plumbob.data import registry
+from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES
 from plumbob.papers import CLAIMS
 from plumbob.protocols import PROTOCOLS
@@ -98,7 +99,7 @@ def _data() -> list[Entry]:
             "licence": entry.licence,
             "file": registry.verify(entry.name),
         }
-        for entry in map(registry.find, registry.DATA_SETS)
+        for entry in map(registry.find, DATA_SETS)
     ]
 
 

@@ -27,7 +27,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from plumbob.data.registry import DataSet, cache_folder, content_digest, data_folder, find, is_intact
+from plumbob.data.catalogue import DataSet
+from plumbob.data.registry import cache_folder, content_digest, data_folder, find, is_intact
 from plumbob.errors import BadInput
 
 LIMIT = 500_000_000  # bytes of one download, and of one unpacked member

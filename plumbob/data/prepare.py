@@ -1,29 +1,20 @@
 """Raw columns into features: every column a number in [0, 1], every choice written down as a note.
 
-A column is recognised by what its cells are, not by the type a file format gave it:
-
-    number    cells that are numbers, also when a file holds them as text
-    binary    exactly two distinct values
-    category  text with few distinct values
-    date      date types, or text in one of the common date formats
-    text      nearly all cells distinct, or too many words for a category: names, remarks, keys; never a feature
-
-Text is looked at once per distinct value, numbers as whole arrays, so that half a million rows take a second. No
-message and no note holds a cell's value: tables are private, error logs are not.
+What a column is, `recognise` tells; what becomes of it, the rules say. No message and no note holds a cell's value:
+tables are private, error logs are not.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from plumbob.data.recognise import FEW, BoolArray, Cells, count, recognise
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import Column, FloatArray, IntArray, Table
+from plumbob.federation import Column, FloatArray, Table
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "categories": ("ordinal", "onehot", "drop"),
@@ -32,37 +23,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "dates": ("days", "drop"),
     "duplicates": ("first", "last", "refuse"),
 }
-
-IDENTIFIERS = frozenset({"id", "url", "uuid", "", "unnamed: 0"})  # the last two: a row index saved without a name
-FEW = 50  # distinct values that make a category or a class, however small the table
-SHARE = 0.05  # or this share of the rows
-MANY = 1_000  # but never more than these
-DISTINCT = 0.9  # share of distinct texts that makes a key of a column
-MOSTLY = 0.8  # share of number cells above which the other cells are mistakes
-SMALL = 20  # rows below which "nearly all distinct" says nothing
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_NO_NUMBER = frozenset({"na", "n/a", "null", "none", "<na>"})  # missing in a column of numbers, a word elsewhere
-_DATE_FORMATS = (
-    "%Y/%m/%d",
-    "%d.%m.%Y",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d-%m-%Y",
-    "%d %b %Y",
-    "%d-%b-%Y",
-    "%b %d, %Y",
-    "%d %B %Y",
-    "%Y/%m/%d %H:%M:%S",
-    "%d.%m.%Y %H:%M",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %H:%M",
-)
-_ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}.*)?)?")
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -92,24 +52,6 @@ class Rules:
             word = getattr(self, name)
             if word not in known:
                 raise BadInput(f"rule '{name}': expected {_either(known)}, got '{word}'{_closest(str(word), known)}")
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """One recognised column: its numbers (codes for words), and where they are missing (NaN)."""
-
-    name: str
-    kind: str
-    values: FloatArray
-    words: tuple[str, ...] = ()  # sorted; a value is an index into them
-    remark: str = ""  # how it was recognised, where that is not plain
-
-    @property
-    def missing(self) -> BoolArray:
-        return np.isnan(self.values)
-
-    def rows(self, keep: BoolArray) -> _Cells:
-        return replace(self, values=self.values[keep])
 
 
 @dataclass
@@ -201,13 +143,13 @@ def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str]
     return frame
 
 
-def _features(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> list[_Cells]:
+def _features(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> list[Cells]:
     """Every column but the label and the ignored ones, recognised."""
     skipped = {label, *ignore}
-    return [_recognise(frame[name], name, where) for name in frame.columns if name not in skipped]
+    return [recognise(frame[name], name, where) for name in frame.columns if name not in skipped]
 
 
-def _usable(cells: Iterable[_Cells], rules: Rules, notes: _Notes) -> list[_Cells]:
+def _usable(cells: Iterable[Cells], rules: Rules, notes: _Notes) -> list[Cells]:
     """Columns that may become features; the others are dropped with a note."""
     kept = []
     for one in cells:
@@ -221,7 +163,7 @@ def _usable(cells: Iterable[_Cells], rules: Rules, notes: _Notes) -> list[_Cells
     return kept
 
 
-def _unusable(cells: _Cells, rules: Rules) -> str:
+def _unusable(cells: Cells, rules: Rules) -> str:
     if cells.kind == "identifier":
         return "dropped as identifiers"
     if cells.kind == "text":
@@ -233,190 +175,37 @@ def _unusable(cells: _Cells, rules: Rules) -> str:
     return ""
 
 
-# recognising
-
-
-def _recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> _Cells:
-    """What kind of column this is, and its cells as numbers or codes."""
-    if name.lower() in IDENTIFIERS and not is_label:
-        return _Cells(name, "identifier", np.zeros(len(series)))
-    series = _plain(series, name, where)
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        return _dates(series, name, "")
-    if pd.api.types.is_numeric_dtype(series.dtype):
-        return _numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), name, where)
-    return _words(series, name, where, is_label)
-
-
-def _plain(series: pd.Series, name: str, where: str) -> pd.Series:
-    """Numbers, dates or text in pandas' basic types, out of whatever a file or a caller used."""
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        series = series.astype(series.dtype.categories.dtype)
-    if pd.api.types.is_timedelta64_dtype(series.dtype):
-        return series / pd.Timedelta(days=1)
-    if series.dtype != object:
-        if pd.api.types.is_complex_dtype(series.dtype):
-            raise BadInput(f"{where}: column '{name}' holds complex numbers; give their parts as columns")
-        return series
-    kind = pd.api.types.infer_dtype(series, skipna=True)
-    if kind in ("date", "datetime", "datetime64"):
-        return pd.to_datetime(series, utc=True)
-    if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
-        return series.astype("float64")
-    if kind in ("string", "empty", "mixed-integer") or series.dropna().map(np.isscalar).all():
-        return series.where(series.isna(), series.astype(str))
-    raise BadInput(
-        f"{where}: column '{name}' holds cells that are neither numbers, text nor dates; put it under 'ignore'"
-    )
-
-
-def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> _Cells:
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
-        raise BadInput(
-            f"{where}: column '{name}' has {_count(len(infinite), 'infinite value')}, the first in row "
-            f"{infinite[0] + 1:,}; give numbers or leave the cells empty"
-        )
-    return _Cells(name, "binary" if _two_valued(values) else "number", values, (), remark)
-
-
-def _two_valued(values: FloatArray) -> bool:
-    present = values[~np.isnan(values)]
-    if not len(present):
-        return False
-    low, high = present.min(), present.max()
-    return bool(low < high and np.all((present == low) | (present == high)))
-
-
-def _words(series: pd.Series, name: str, where: str, is_label: bool) -> _Cells:
-    """A column of text: numbers or dates in disguise, categories, or free text."""
-    codes, raw = pd.factorize(series)
-    words, codes = _merged(codes, [str(word).strip() for word in raw])
-    if not words:
-        return _Cells(name, "number", np.full(len(series), np.nan))
-    numbers = _numbers_in_text(codes, words, name, where, is_label)
-    if numbers is not None:
-        return numbers
-    dates = _dates_in_text(codes, words, name)
-    if dates is not None:
-        return dates
-    values = np.where(codes < 0, np.nan, codes.astype(np.float64))
-    return _Cells(name, _kind_of_words(len(words), int(np.sum(codes >= 0))), values, words)
-
-
-def _merged(codes: IntArray, raw: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
-    """Distinct words in sorted order and codes into them; -1 for a missing cell (empty, blank or NaN)."""
-    words = tuple(sorted({word for word in raw if word and word.lower() != "nan"}))
-    place = {word: i for i, word in enumerate(words)}
-    renamed = np.array([place.get(word, -1) for word in raw] + [-1], dtype=np.int64)
-    return words, renamed[codes]  # a code of -1 finds the last entry, which is -1
-
-
-def _kind_of_words(distinct: int, rows: int) -> str:
-    if distinct == 2:
-        return "binary"
-    key_like = rows >= SMALL and distinct >= DISTINCT * rows
-    return "category" if distinct <= _most_words(rows) and not key_like else "text"
-
-
-def _most_words(rows: int) -> int:
-    return max(FEW, min(MANY, int(SHARE * rows)))
-
-
-def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool) -> _Cells | None:
-    """Numbers stored as text; a column of numbers with words among them is a mistake to be mended by its owner."""
-    parsed = np.array([_number(word) for word in words] + [np.nan])
-    gaps = np.array([word.lower() in _NO_NUMBER for word in words] + [True])
-    cells = parsed[codes]
-    strange = np.isnan(cells) & ~gaps[codes]
-    numeric = int(np.sum(~np.isnan(cells)))
-    if numeric and not strange.any():
-        return _numbers(cells, name, where, "read as numbers stored as text")
-    if is_label:
-        return None
-    if numeric and numeric >= MOSTLY * (numeric + strange.sum()):
-        raise BadInput(
-            f"{where}: column '{name}' is of numbers but {_count(int(strange.sum()), 'cell')} cannot be read as one, "
-            f"the first in row {int(np.argmax(strange)) + 1:,}; mend the cells or put the column under 'ignore'"
-        )
-    commas = np.array([bool(_DECIMAL_COMMA.fullmatch(word)) or bool(_NUMBER.fullmatch(word)) for word in words])
-    if commas.all():
-        raise BadInput(f"{where}: column '{name}' writes numbers with commas; write them with a decimal point only")
-    return None
-
-
-def _number(word: str) -> float:
-    if _NUMBER.fullmatch(word):
-        return float(word)
-    return float(word) if _INFINITE.fullmatch(word) else np.nan
-
-
-def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> _Cells | None:
-    """Text in which every word is a date of one and the same format."""
-    if not any(character.isdigit() for character in words[0]):
-        return None
-    listed = pd.Series(list(words), dtype="str")
-    for form in (*(["ISO8601"] if all(map(_ISO_DATE.fullmatch, words)) else []), *_DATE_FORMATS):
-        parse = _parser(form)
-        if parse(listed[:1]).isna().any():
-            continue
-        dates = parse(listed)
-        if not dates.isna().any():
-            spread = pd.concat([dates, pd.Series([pd.NaT], dtype=dates.dtype)], ignore_index=True)
-            return _dates(spread.iloc[codes], name, f"read as dates written as {_spelt(form)}")
-    return None
-
-
-def _parser(form: str) -> Callable[[pd.Series], pd.Series]:
-    return lambda texts: pd.to_datetime(texts, format=form, errors="coerce", utc=True)
-
-
-def _spelt(form: str) -> str:
-    if form == "ISO8601":
-        return "year-month-day"
-    words = {"%Y": "year", "%m": "month", "%d": "day", "%b": "month", "%B": "month", " %H:%M": "", ":%S": ""}
-    for code, word in words.items():
-        form = form.replace(code, word)
-    return form
-
-
-def _dates(series: pd.Series, name: str, remark: str) -> _Cells:
-    """Days since the column's earliest date."""
-    days = (series - series.min()) / pd.Timedelta(days=1)
-    return _Cells(name, "date", days.to_numpy(dtype=np.float64, na_value=np.nan), (), remark)
-
-
 # missing cells
 
 
-def _without_gaps(cells: list[_Cells], rules: Rules, where: str, notes: _Notes) -> list[_Cells]:
+def _without_gaps(cells: list[Cells], rules: Rules, where: str, notes: _Notes) -> list[Cells]:
     """Columns with their missing cells refused, filled, or the column gone; `drop_rows` leaves them for later."""
     return [whole for one in cells if (whole := _without_gap(one, rules, where, notes)) is not None]
 
 
-def _without_gap(cells: _Cells, rules: Rules, where: str, notes: _Notes) -> _Cells | None:
+def _without_gap(cells: Cells, rules: Rules, where: str, notes: _Notes) -> Cells | None:
     gaps = int(cells.missing.sum())
     if not gaps:
         return cells
     if rules.missing == "refuse":
         raise BadInput(
-            f"{where}: column '{cells.name}' has {_count(gaps, 'missing value')}; "
+            f"{where}: column '{cells.name}' has {count(gaps, 'missing value')}; "
             "fill them or set 'missing' to median, drop_rows or drop_column"
         )
     if gaps == len(cells.values):
         notes.column("dropped as empty", cells.name)
         return None
     if rules.missing == "drop_column":
-        notes.sentence(f"column '{cells.name}' dropped for {_count(gaps, 'missing value')}")
+        notes.sentence(f"column '{cells.name}' dropped for {count(gaps, 'missing value')}")
         return None
     if rules.missing == "drop_rows":
         return cells
     how = "the median" if cells.kind in ("number", "date") else "the most frequent value"
-    notes.sentence(f"column '{cells.name}': {_count(gaps, 'missing value')} filled with {how}")
+    notes.sentence(f"column '{cells.name}': {count(gaps, 'missing value')} filled with {how}")
     return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values))
 
 
-def _middle(cells: _Cells) -> float:
+def _middle(cells: Cells) -> float:
     """Median of an ordered column; the most frequent value where one between two values would mean nothing."""
     present = cells.values[~cells.missing]
     if cells.kind in ("number", "date"):
@@ -425,7 +214,7 @@ def _middle(cells: _Cells) -> float:
     return float(values[np.argmax(counts)])
 
 
-def _complete(cells: Iterable[_Cells], rows: int) -> BoolArray:
+def _complete(cells: Iterable[Cells], rows: int) -> BoolArray:
     keep = np.ones(rows, dtype=np.bool_)
     for one in cells:
         keep &= ~one.missing
@@ -433,8 +222,8 @@ def _complete(cells: Iterable[_Cells], rows: int) -> BoolArray:
 
 
 def _drop_rows(
-    cells: list[_Cells], target: _Cells | None, rows: int, where: str, notes: _Notes
-) -> tuple[list[_Cells], _Cells | None]:
+    cells: list[Cells], target: Cells | None, rows: int, where: str, notes: _Notes
+) -> tuple[list[Cells], Cells | None]:
     keep = _complete(cells, rows)
     if keep.all():
         return cells, target
@@ -447,7 +236,7 @@ def _drop_rows(
 # encoding
 
 
-def _encode(cells: list[_Cells], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
+def _encode(cells: list[Cells], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
     """The final columns and their values, written once into one array."""
     cells = [_compact(one) for one in cells]
     kept = [one for one in cells if not _dropped_as_constant(one, rules, notes)]
@@ -475,7 +264,7 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
         seen.add(column.name)
 
 
-def _compact(cells: _Cells) -> _Cells:
+def _compact(cells: Cells) -> Cells:
     """Words that no row uses any more (their rows were dropped) leave no code behind."""
     if not cells.words:
         return cells
@@ -485,7 +274,7 @@ def _compact(cells: _Cells) -> _Cells:
     return replace(cells, words=tuple(cells.words[i] for i in used), values=codes.astype(np.float64))
 
 
-def _dropped_as_constant(cells: _Cells, rules: Rules, notes: _Notes) -> bool:
+def _dropped_as_constant(cells: Cells, rules: Rules, notes: _Notes) -> bool:
     if cells.values.min() < cells.values.max():
         return False
     if rules.constant == "keep":
@@ -495,11 +284,11 @@ def _dropped_as_constant(cells: _Cells, rules: Rules, notes: _Notes) -> bool:
     return True
 
 
-def _is_onehot(cells: _Cells, rules: Rules) -> bool:
+def _is_onehot(cells: Cells, rules: Rules) -> bool:
     return cells.kind == "category" and rules.categories == "onehot"
 
 
-def _columns(cells: _Cells, rules: Rules, notes: _Notes) -> list[Column]:
+def _columns(cells: Cells, rules: Rules, notes: _Notes) -> list[Column]:
     low, high = float(cells.values.min()), float(cells.values.max())
     if _is_onehot(cells, rules):
         notes.column("categories turned into one indicator a value", cells.name)
@@ -530,12 +319,12 @@ def scale(values: FloatArray, low: float, high: float) -> FloatArray:
 # the label
 
 
-def _label(series: pd.Series, name: str, bins: int | None, where: str, notes: _Notes) -> _Cells:
+def _label(series: pd.Series, name: str, bins: int | None, where: str, notes: _Notes) -> Cells:
     """The label as class indices (values) and class names (words)."""
-    cells = _recognise(series, name, where, is_label=True)
+    cells = recognise(series, name, where, is_label=True)
     gaps = int(cells.missing.sum())
     if gaps:
-        raise BadInput(f"{where}: label '{name}' has {_count(gaps, 'missing value')}; every row needs its class")
+        raise BadInput(f"{where}: label '{name}' has {count(gaps, 'missing value')}; every row needs its class")
     if bins is not None:
         return _binned(cells, bins, where, notes)
     distinct = len(np.unique(cells.values))
@@ -548,7 +337,7 @@ def _label(series: pd.Series, name: str, bins: int | None, where: str, notes: _N
     return _used(cells, where)
 
 
-def _used(cells: _Cells, where: str) -> _Cells:
+def _used(cells: Cells, where: str) -> Cells:
     """Classes renumbered to those that occur; at least two must."""
     used, codes = np.unique(cells.values, return_inverse=True)
     if len(used) < 2:
@@ -561,7 +350,7 @@ def _class_name(value: float) -> str:
     return str(int(value)) if value == int(value) else str(float(value))
 
 
-def _binned(cells: _Cells, bins: int, where: str, notes: _Notes) -> _Cells:
+def _binned(cells: Cells, bins: int, where: str, notes: _Notes) -> Cells:
     """Classes of about equal size, `q1` the lowest; a value on an edge belongs to the lower class."""
     if cells.words or cells.kind == "date":
         raise BadInput(f"{where}: label '{cells.name}' is not of numbers, so it cannot be cut into {bins} bins")
@@ -576,10 +365,6 @@ def _binned(cells: _Cells, bins: int, where: str, notes: _Notes) -> _Cells:
 
 
 # words for messages
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _either(words: Sequence[str]) -> str:

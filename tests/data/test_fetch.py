@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plumbob.data.catalogue import DATA_SETS
 from plumbob.data.fetch import RECIPES, Recipe, convert_table, download, fetch
 from plumbob.data.files import read_frame
-from plumbob.data.registry import DATA_SETS, content_digest
+from plumbob.data.registry import content_digest
 from plumbob.errors import BadInput
 
 needs_data = pytest.mark.skipif("PLUMBOB_DATA" not in os.environ, reason="PLUMBOB_DATA names no folder of data files")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from plumbob.data import registry
+from plumbob.data.catalogue import DATA_SETS
 from plumbob.data.prepare import Rules
-from plumbob.data.registry import DATA_SETS, content_digest, data_folder, images, load, verify
+from plumbob.data.registry import content_digest, data_folder, images, load, verify
 from plumbob.errors import BadInput
 
 needs_data = pytest.mark.skipif("PLUMBOB_DATA" not in os.environ, reason="PLUMBOB_DATA names no folder of data files")

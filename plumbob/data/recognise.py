@@ -1,0 +1,227 @@
+"""Recognising columns: what the cells of a raw column are, whatever type a file format gave them.
+
+    number    cells that are numbers, also when a file holds them as text
+    binary    exactly two distinct values
+    category  text with few distinct values
+    date      date types, or text in one of the common date formats
+    text      nearly all cells distinct, or too many words for a category: names, remarks, keys; never a feature
+
+Text is looked at once per distinct value, numbers as whole arrays, so that half a million rows take a second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray, IntArray
+
+IDENTIFIERS = frozenset({"id", "url", "uuid", "", "unnamed: 0"})  # the last two: a row index saved without a name
+FEW = 50  # distinct values that make a category or a class, however small the table
+SHARE = 0.05  # or this share of the rows
+MANY = 1_000  # but never more than these
+DISTINCT = 0.9  # share of distinct texts that makes a key of a column
+MOSTLY = 0.8  # share of number cells above which the other cells are mistakes
+SMALL = 20  # rows below which "nearly all distinct" says nothing
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_NO_NUMBER = frozenset({"na", "n/a", "null", "none", "<na>"})  # missing in a column of numbers, a word elsewhere
+_DATE_FORMATS = (
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%d %B %Y",
+    "%Y/%m/%d %H:%M:%S",
+    "%d.%m.%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+)
+_ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}.*)?)?")
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One recognised column: its numbers (codes for words), and where they are missing (NaN)."""
+
+    name: str
+    kind: str
+    values: FloatArray
+    words: tuple[str, ...] = ()  # sorted; a value is an index into them
+    remark: str = ""  # how it was recognised, where that is not plain
+
+    @property
+    def missing(self) -> BoolArray:
+        return np.isnan(self.values)
+
+    def rows(self, keep: BoolArray) -> Cells:
+        return replace(self, values=self.values[keep])
+
+
+def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> Cells:
+    """What kind of column this is, and its cells as numbers or codes."""
+    if name.lower() in IDENTIFIERS and not is_label:
+        return Cells(name, "identifier", np.zeros(len(series)))
+    series = _plain(series, name, where)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return _dates(series, name, "")
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        return _numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), name, where)
+    return _words(series, name, where, is_label)
+
+
+def _plain(series: pd.Series, name: str, where: str) -> pd.Series:
+    """Numbers, dates or text in pandas' basic types, out of whatever a file or a caller used."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(series.dtype.categories.dtype)
+    if pd.api.types.is_timedelta64_dtype(series.dtype):
+        return series / pd.Timedelta(days=1)
+    if series.dtype != object:
+        if pd.api.types.is_complex_dtype(series.dtype):
+            raise BadInput(f"{where}: column '{name}' holds complex numbers; give their parts as columns")
+        return series
+    kind = pd.api.types.infer_dtype(series, skipna=True)
+    if kind in ("date", "datetime", "datetime64"):
+        return pd.to_datetime(series, utc=True)
+    if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
+        return series.astype("float64")
+    if kind in ("string", "empty", "mixed-integer") or series.dropna().map(np.isscalar).all():
+        return series.where(series.isna(), series.astype(str))
+    raise BadInput(
+        f"{where}: column '{name}' holds cells that are neither numbers, text nor dates; put it under 'ignore'"
+    )
+
+
+def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> Cells:
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise BadInput(
+            f"{where}: column '{name}' has {count(len(infinite), 'infinite value')}, the first in row "
+            f"{infinite[0] + 1:,}; give numbers or leave the cells empty"
+        )
+    return Cells(name, "binary" if two_valued(values) else "number", values, (), remark)
+
+
+def two_valued(values: FloatArray) -> bool:
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return False
+    low, high = present.min(), present.max()
+    return bool(low < high and np.all((present == low) | (present == high)))
+
+
+def _words(series: pd.Series, name: str, where: str, is_label: bool) -> Cells:
+    """A column of text: numbers or dates in disguise, categories, or free text."""
+    codes, raw = pd.factorize(series)
+    words, codes = _merged(codes, [str(word).strip() for word in raw])
+    if not words:
+        return Cells(name, "number", np.full(len(series), np.nan))
+    numbers = _numbers_in_text(codes, words, name, where, is_label)
+    if numbers is not None:
+        return numbers
+    dates = _dates_in_text(codes, words, name)
+    if dates is not None:
+        return dates
+    values = np.where(codes < 0, np.nan, codes.astype(np.float64))
+    return Cells(name, _kind_of_words(len(words), int(np.sum(codes >= 0))), values, words)
+
+
+def _merged(codes: IntArray, raw: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Distinct words in sorted order and codes into them; -1 for a missing cell (empty, blank or NaN)."""
+    words = tuple(sorted({word for word in raw if word and word.lower() != "nan"}))
+    place = {word: i for i, word in enumerate(words)}
+    renamed = np.array([place.get(word, -1) for word in raw] + [-1], dtype=np.int64)
+    return words, renamed[codes]  # a code of -1 finds the last entry, which is -1
+
+
+def _kind_of_words(distinct: int, rows: int) -> str:
+    if distinct == 2:
+        return "binary"
+    key_like = rows >= SMALL and distinct >= DISTINCT * rows
+    return "category" if distinct <= most_words(rows) and not key_like else "text"
+
+
+def most_words(rows: int) -> int:
+    return max(FEW, min(MANY, int(SHARE * rows)))
+
+
+def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool) -> Cells | None:
+    """Numbers stored as text; a column of numbers with words among them is a mistake to be mended by its owner."""
+    parsed = np.array([_number(word) for word in words] + [np.nan])
+    gaps = np.array([word.lower() in _NO_NUMBER for word in words] + [True])
+    cells = parsed[codes]
+    strange = np.isnan(cells) & ~gaps[codes]
+    numeric = int(np.sum(~np.isnan(cells)))
+    if numeric and not strange.any():
+        return _numbers(cells, name, where, "read as numbers stored as text")
+    if is_label:
+        return None
+    if numeric and numeric >= MOSTLY * (numeric + strange.sum()):
+        raise BadInput(
+            f"{where}: column '{name}' is of numbers but {count(int(strange.sum()), 'cell')} cannot be read as one, "
+            f"the first in row {int(np.argmax(strange)) + 1:,}; mend the cells or put the column under 'ignore'"
+        )
+    commas = np.array([bool(_DECIMAL_COMMA.fullmatch(word)) or bool(_NUMBER.fullmatch(word)) for word in words])
+    if commas.all():
+        raise BadInput(f"{where}: column '{name}' writes numbers with commas; write them with a decimal point only")
+    return None
+
+
+def _number(word: str) -> float:
+    if _NUMBER.fullmatch(word):
+        return float(word)
+    return float(word) if _INFINITE.fullmatch(word) else np.nan
+
+
+def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> Cells | None:
+    """Text in which every word is a date of one and the same format."""
+    if not any(character.isdigit() for character in words[0]):
+        return None
+    listed = pd.Series(list(words), dtype="str")
+    for form in (*(["ISO8601"] if all(map(_ISO_DATE.fullmatch, words)) else []), *_DATE_FORMATS):
+        parse = _parser(form)
+        if parse(listed[:1]).isna().any():
+            continue
+        dates = parse(listed)
+        if not dates.isna().any():
+            spread = pd.concat([dates, pd.Series([pd.NaT], dtype=dates.dtype)], ignore_index=True)
+            return _dates(spread.iloc[codes], name, f"read as dates written as {_spelt(form)}")
+    return None
+
+
+def _parser(form: str) -> Callable[[pd.Series], pd.Series]:
+    return lambda texts: pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+
+
+def _spelt(form: str) -> str:
+    if form == "ISO8601":
+        return "year-month-day"
+    words = {"%Y": "year", "%m": "month", "%d": "day", "%b": "month", "%B": "month", " %H:%M": "", ":%S": ""}
+    for code, word in words.items():
+        form = form.replace(code, word)
+    return form
+
+
+def _dates(series: pd.Series, name: str, remark: str) -> Cells:
+    """Days since the column's earliest date."""
+    days = (series - series.min()) / pd.Timedelta(days=1)
+    return Cells(name, "date", days.to_numpy(dtype=np.float64, na_value=np.nan), (), remark)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
