@@ -5,6 +5,7 @@ The folder belongs to one plan. The same command on the same folder goes on wher
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -17,6 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plumbob import __version__
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
 from plumbob.audit.judge import Summary, summarise
@@ -25,9 +28,12 @@ from plumbob.audit.run import cases, key, run, units
 from plumbob.audit.source import Source, open_source
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
+from plumbob.federation import halves
 from plumbob.report import page
+from plumbob.threats import AuxiliaryRows
 from plumbob.transcript import Transcript
 
+FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
 
 
@@ -69,8 +75,8 @@ def run_audit(
     wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
     if not wanted:
         raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
-    with _writing(folder):
-        _claim(folder, plan)
+    _check_fit(plan, source)
+    with _writing(folder), _claimed(folder, plan):
         store = folder / "findings.jsonl"
         drop_torn_line(store)
         earlier = read_findings(store)
@@ -103,6 +109,43 @@ def _plan(plan: Plan | dict[str, Any] | Path | str) -> Plan:
 def _cautions(source: Source) -> tuple[str, ...]:
     """What could be told before training, where the parties are fixed."""
     return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
+
+
+def _check_fit(plan: Plan, source: Source) -> None:
+    """What can only be checked once the data are open, and should be before the work starts."""
+    rows, columns = source.values.shape
+    train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
+    predicted = min(len(others), plan.rows or len(others))
+    if predicted < FEWEST:
+        raise BadInput(f"only {predicted} of {rows:,} rows would be predicted; a verdict needs at least {FEWEST}")
+    counts = [max(1, round(share * columns)) for share in plan.unknown or ()]
+    if counts and max(counts) >= columns:
+        raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
+    if len(set(counts)) < len(counts):
+        raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
+    for part in plan.threats:
+        threat = part.threat()
+        if source.federation is not None:
+            threat.curious(source.federation.active, [party.name for party in source.federation.parties])
+        else:
+            threat.curious("active", ["active", "passive"])
+        granted = threat.grant(AuxiliaryRows)
+        if isinstance(granted, AuxiliaryRows) and granted.count > len(train):
+            raise BadInput(f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist")
+
+
+@contextmanager
+def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
+    """The folder is this plan's and this process's alone, until the audit is done."""
+    _claim(folder, plan)
+    with (folder / "findings.jsonl").open("a") as store:
+        try:
+            fcntl.flock(store, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BadInput(
+                f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
+            ) from error
+        yield
 
 
 def _claim(folder: Path, plan: Plan) -> None:

@@ -56,11 +56,19 @@ class Listing(StrEnum):
     claims = "claims"
 
 
-@app.callback()
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         print(f"plumbob {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Find the leaks in vertical federated learning."""
 
 
 @app.command(epilog="Example: plumbob audit plan.yaml --out my-audit --workers 2")

@@ -34,3 +34,17 @@ def made(what: str, kinds: Mapping[str, Callable[..., Kind]], name: str, setting
         return kinds[name](**settings)
     except (TypeError, ValueError) as error:
         raise BadInput(f"{what} '{name}': its settings cannot be used: {error}") from error
+
+
+def whole(what: str, value: object, low: int, high: int = 10**9) -> int:
+    """A whole number in a range, or one sentence."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise BadInput(f"{what}: expected a whole number from {low} to {high:,}, got {value!r}")
+    return value
+
+
+def positive(what: str, value: object) -> float:
+    """A number above zero, or one sentence."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise BadInput(f"{what}: expected a number above 0, got {value!r}")
+    return float(value)

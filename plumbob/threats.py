@@ -7,7 +7,7 @@ an attack states the grants it requires, and `missing` says in words which of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,10 @@ class Threat:
         colluding = list(self.colluding)
         if self.colluding_all_but is not None:
             colluding = passive[: max(0, len(passive) - self.colluding_all_but)]
+            if not colluding:
+                raise BadInput(
+                    f"threat '{self.name}' needs a passive party that colludes; here is only {', '.join(passive)}"
+                )
         if len(colluding) == len(passive):
             raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
         return (active, *colluding)
@@ -131,6 +135,7 @@ class View:
     ranges: FloatArray | None = None  # (unknown columns) x (low, high)
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
     defence: dict[str, Array] = field(default_factory=dict)  # what is known of the defence: `name/setting`, `name/on`
+    auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
 
     def received(self, name: str) -> Array:
         """All payloads of that name which reached a curious party, one below the other."""
@@ -149,6 +154,8 @@ class View:
             arrays["ranges"] = self.ranges
         if self.auxiliary is not None:
             arrays["auxiliary"] = self.auxiliary
+        if self.auxiliary_scores is not None:
+            arrays["auxiliary_scores"] = self.auxiliary_scores
         meta = {
             "kind": "view",
             "protocol": self.protocol,
@@ -186,6 +193,7 @@ class View:
                 ranges=arrays.get("ranges"),
                 auxiliary=arrays.get("auxiliary"),
                 defence=_under("defence/", arrays),
+                auxiliary_scores=arrays.get("auxiliary_scores"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{path}: its manifest lacks {error}") from error
@@ -212,11 +220,15 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         unknown=unknown,
         unknown_names=names,
         own=own,
-        messages=tuple(m for m in transcript.messages if m.sender in curious or m.receiver in curious),
+        # Without their links, which are hashes of messages that the curious parties never saw.
+        messages=tuple(
+            replace(m, link="") for m in transcript.messages if m.sender in curious or m.receiver in curious
+        ),
         model=model if threat.grant(WhiteBox) else None,
         ranges=np.tile([0.0, 1.0], (len(unknown), 1)) if schema else None,
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
         defence=_under("defence/", coordinator),
+        auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
     )
 
 
@@ -232,6 +244,19 @@ def _auxiliary(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray
     if rows is None or available < grant.count:
         raise BadInput(f"the threat grants {grant.count:,} auxiliary rows, but only {available:,} other rows exist")
     return np.asarray(rows[: grant.count])
+
+
+def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:
+    """The answers to the curious party's questions about its auxiliary rows; NaN for those it did not ask about.
+
+    The people in these rows are clients too (or made up), so asking is part of normal use and needs no model.
+    """
+    asked = coordinator.get("other scores")  # transcripts recorded elsewhere need not hold them
+    if not isinstance(grant, AuxiliaryRows) or asked is None:
+        return None
+    scores = np.full((grant.count, asked.shape[1]), np.nan)
+    scores[: len(asked)] = asked[: grant.count]
+    return scores
 
 
 def describe(threat: Threat) -> dict[str, Any]:

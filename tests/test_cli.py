@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,10 +14,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
+
+from plumbob import listing
 
 TINY = """
 data: breast
 protocols: [logistic_regression, decision_tree]
+attacks: [equation_solving, posterior_mean, path_restriction]
 unknown: [0.1, 0.5]
 trials: 2
 rows: 100
@@ -63,6 +68,7 @@ data:
   parties: {bank: bank.csv, shop: shop.csv}
   id: id
   label: default
+attacks: [equation_solving, posterior_mean, path_restriction]
 trials: 1
 """
 
@@ -124,6 +130,37 @@ def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Pat
     again.send_signal(signal.SIGINT)
     again.communicate(timeout=60)
     assert store.read_text().startswith(kept[: kept.rfind("\n") + 1])
+
+
+def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 300"))
+    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--out", "out"]
+    first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    store = tmp_path / "out" / "findings.jsonl"
+    deadline = time.monotonic() + 60
+    while not (store.exists() and store.stat().st_size > 0) and time.monotonic() < deadline:
+        assert first.poll() is None
+    sentence = refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert "another audit is writing" in sentence
+
+
+@pytest.mark.parametrize(
+    ("change_to", "words"),
+    [
+        ("unknown: [0.1, 0.99]", "leaves the active party none"),
+        ("unknown: [0.0001, 0.0002]", "the same number of the 30 columns"),
+        ("unknown: [0.1]\ntrain_share: 0.95", "a verdict needs at least 50"),
+        ("unknown: [0.1]\nthreats: [collusion]", "needs a passive party that colludes"),
+        ("unknown: [0.1]\nthreats: [{name: x, auxiliary_rows: 100000}]", "only 284 exist"),
+        ("unknown: [0.1]\nthreats: [active-black-box]", "no attack of this plan fits"),
+    ],
+)
+def test_a_plan_that_cannot_be_run_on_its_data_leaves_no_folder(tmp_path: Path, change_to: str, words: str) -> None:
+    (tmp_path / "plan.yaml").write_text(TINY.replace("unknown: [0.1, 0.5]", change_to))
+    assert words in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert not (tmp_path / "out").exists()
 
 
 def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
@@ -277,7 +314,7 @@ def test_changed_data_do_not_meet_old_findings(tmp_path: Path) -> None:
     two_files(tmp_path)
     (tmp_path / "plan.yaml").write_text(OWN)
     plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
-    two_files(tmp_path, rows=110)
+    two_files(tmp_path, rows=130)
     assert "findings of other data" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
 
 
@@ -321,16 +358,23 @@ def test_a_read_only_folder_is_one_sentence(plan: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["attacks", "defences", "protocols", "threats", "data", "claims"])
-def test_listings(what: str, tmp_path: Path) -> None:
-    found = json.loads(plumbob("list", what, "--json", cwd=tmp_path).stdout)
+def test_listings(what: str) -> None:
+    found = listing.entries(what)
     assert found
     assert all(entry["name"] and entry["summary"] for entry in found)
-    table = plumbob("list", what, cwd=tmp_path, env=os.environ | {"COLUMNS": "300"})
-    assert found[0]["name"] in table.stdout
+    assert json.loads(json.dumps(found)) == found
+    shown = io.StringIO()
+    listing.show(what, found, Console(file=shown, width=300))
+    assert all(entry["name"] in shown.getvalue() for entry in found)
 
 
-def test_the_matrix_says_what_fits_and_why_the_rest_does_not(tmp_path: Path) -> None:
-    threats = {t["name"]: t["fits"] for t in json.loads(plumbob("list", "threats", "--json", cwd=tmp_path).stdout)}
+def test_a_listing_for_programs(tmp_path: Path) -> None:
+    found = json.loads(plumbob("list", "attacks", "--json", cwd=tmp_path).stdout)
+    assert {entry["name"] for entry in found} >= {"equation_solving", "path_restriction", "posterior_mean"}
+
+
+def test_the_matrix_says_what_fits_and_why_the_rest_does_not() -> None:
+    threats = {threat["name"]: threat["fits"] for threat in listing.entries("threats")}
     assert threats["active"]["equation_solving on logistic_regression"] == ""
     assert "white box" in threats["active-black-box"]["equation_solving on logistic_regression"]
     assert "only" in threats["active"]["equation_solving on neural_network"]

@@ -71,3 +71,7 @@ def test_collusion_leaves_the_last_party() -> None:
     view = cut(four_parties(), THREATS["collusion"])
     assert view.curious == ("a", "b", "c")
     assert len(view.unknown) == 2
+
+
+def test_a_view_holds_no_hash_of_what_its_owner_never_saw() -> None:
+    assert all(message.link == "" for message in cut(four_parties(), THREATS["active"]).messages)

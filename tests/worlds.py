@@ -11,7 +11,8 @@ import pytest
 
 from plumbob.data import registry
 from plumbob.federation import Column, Federation, Table, halves, split_at_random
-from plumbob.protocols import PROTOCOLS, NeuralNetwork, Protocol, RandomForest, predict
+from plumbob.protocols import PROTOCOLS, NeuralNetwork, Protocol, RandomForest, SplitModels, predict
+from plumbob.protocols.base import column_positions
 from plumbob.transcript import COORDINATOR, Transcript
 
 needs_data = pytest.mark.skipif(
@@ -23,6 +24,8 @@ def small(name: str) -> Protocol:
     """A protocol at a size for tests."""
     if name == "neural_network":
         return NeuralNetwork(hidden=(16, 8), epochs=3)
+    if name == "split_models":
+        return SplitModels(epochs=10)
     return RandomForest(trees=15) if name == "random_forest" else PROTOCOLS[name]()
 
 
@@ -56,7 +59,8 @@ def transcript(protocol: Protocol, federation: Federation, seed: int = 0) -> Tra
     rng = np.random.default_rng([seed, 1])
     train, rows = halves(federation.label, rng)
     trainer = federation.rows(train)
-    model = protocol.fit(trainer.values, trainer.label, len(federation.classes), rng)
+    blocks = list(column_positions(federation).values())
+    model = protocol.fit(trainer.values, trainer.label, len(federation.classes), rng, blocks)
     return predict(protocol, model, federation.rows(rows), trainer)
 
 

@@ -8,7 +8,8 @@ unknown columns for further draws of the known ones ("exchangeable columns", and
     mixture     x_ij - shift_i ~ the pooled values of the known columns (a 1-D Gaussian mixture)
 with shift_i the part of a column that a row's mean over the others predicts. Both means are blended by the weight
 that does best on known columns hidden on purpose, then moved to the nearest point of {x in box, A x = a}. With auxiliary
-rows the prior is theirs: a Gaussian given the known columns, with shrunk covariance.
+rows the prior is theirs: a Gaussian given the known columns, with shrunk covariance. Where a defence changed the scores,
+a is replaced by its mean given the release (`adaptive.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from plumbob.attacks.adaptive import adapted
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.box import (
     TINY,
@@ -27,7 +29,6 @@ from plumbob.attacks.box import (
     propagate,
     reduce,
 )
-from plumbob.attacks.equation_solving import equations
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.threats import Schema, View, WhiteBox
@@ -48,7 +49,7 @@ class PosteriorMean(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.ranges is None:
             raise BadInput("the posterior mean needs the ranges of the unknown columns")
-        system = equations(view)
+        system = adapted(view, rng)
         low, high = view.ranges.T
         values = np.empty((len(view.own), len(low)))
         for rows in (system.told, ~system.told):
@@ -88,14 +89,7 @@ def solve_with_rows(
     unknown: FloatArray,
 ) -> FloatArray:
     """The same with complete rows of other people: x | own ~ N(m + B (own - m_own), S), then the equations, then the box."""
-    from sklearn.covariance import LedoitWolf
-
-    fitted = LedoitWolf().fit(np.hstack([known, unknown]))
-    split = known.shape[1]
-    centre, covariance = fitted.location_, fitted.covariance_
-    slope = np.linalg.solve(covariance[:split, :split], covariance[:split, split:])
-    prior = centre[split:] + (own - centre[:split]) @ slope
-    rest = covariance[split:, split:] - covariance[split:, :split] @ slope
+    prior, rest = rows_prior(own, known, unknown)
     span = high - low
     matrix, targets = reduce(left * span, right - left @ low)
     scaled = matrix @ (rest / np.outer(span, span))
@@ -106,6 +100,32 @@ def solve_with_rows(
         rows = slice(begin, begin + CHUNK)
         unit[rows] = nearest_in_box(matrix, targets[rows], unit[rows])
     return np.asarray(low + span * unit)
+
+
+def without_scores(view: View) -> FloatArray:
+    """What the curious party would guess before any score arrives: from auxiliary rows, else from its own row means.
+
+    A floor for every attack: what needs no message is not a leak of the protocol.
+    """
+    if view.auxiliary is not None:
+        known, unknown = view.auxiliary[:, view.known], view.auxiliary[:, view.unknown]
+        return np.clip(rows_prior(view.own, known, unknown)[0], 0.0, 1.0)
+    means = view.own.mean(axis=0)
+    centre = (means.sum() + PSEUDO / 2.0) / (len(means) + PSEUDO)
+    shift, _ = row_shift(view.own)
+    return np.broadcast_to(np.clip(centre + shift, 0.0, 1.0)[:, None], (len(view.own), len(view.unknown)))
+
+
+def rows_prior(own: FloatArray, known: FloatArray, unknown: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean of the unknown columns given a row's known ones, and the covariance that is left, from complete rows."""
+    from sklearn.covariance import LedoitWolf
+
+    fitted = LedoitWolf().fit(np.hstack([known, unknown]))
+    split = known.shape[1]
+    centre, covariance = fitted.location_, fitted.covariance_
+    slope = np.linalg.solve(covariance[:split, :split], covariance[:split, split:])
+    rest = covariance[split:, split:] - covariance[split:, :split] @ slope
+    return centre[split:] + (own - centre[:split]) @ slope, rest
 
 
 def candidates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,15 +58,16 @@ def read_findings(path: Path) -> list[Finding]:
             findings.append(Finding.from_line(line))
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(f"{path}, line {number}: not a finding; move the file away and run again") from error
-    return findings
+    return list({finding.key: finding for finding in findings}.values())
 
 
 def append_findings(path: Path, findings: Iterable[Finding]) -> None:
-    """Add lines at the end, each whole on disk before the next."""
+    """Add lines at the end; when this returns they are on the disk."""
     with path.open("a", encoding="utf-8") as file:
         for finding in findings:
             file.write(finding.to_line() + "\n")
-            file.flush()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def drop_torn_line(path: Path) -> None:

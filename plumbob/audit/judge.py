@@ -1,8 +1,9 @@
 """From findings to verdicts: column by column, about individuals first, with intervals over trials.
 
 A column leaks in a trial when the attack removes part of the best baseline's error, or orders the rows, beyond the chance
-of having drawn these rows. Chance is guarded against over all columns and trials of a setting at once: the limits
-that decide are Bonferroni's at 1 %. The intervals that are shown are the usual 95 % ones, over trials and rows.
+of having drawn these rows. Chance is guarded against over all columns, trials and settings of an audit at once: the
+limits that decide are Bonferroni's at 1 %. What is shown are 95 % intervals over trials and rows, or, for fewer than
+five trials, the spread that was seen.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from plumbob.audit.finding import Finding
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import ColumnScore
 
-FAMILY = 0.01  # chance that any column of a setting is called leaking in any trial when none does
+FAMILY = 0.01  # chance that any column of an audit is called leaking in any trial when none does
+FEW = 5  # trials below which an interval over trials says little
 LEAST_GAIN = 0.01  # a smaller gain is not worth a word
 LEAST_RANK = 0.1  # nor is a smaller lead in rank correlation
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
@@ -101,7 +103,7 @@ LEVELS = ("none", "order", "leak", "exact")
 def summarise(findings: Iterable[Finding]) -> list[Summary]:
     """One summary per setting, in the order in which settings first occur."""
     groups = group(findings, lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6)))
-    return [_summary(setting, trials) for setting, trials in groups.items()]
+    return [_summary(setting, trials, len(groups)) for setting, trials in groups.items()]
 
 
 def group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -112,13 +114,18 @@ def group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[I
     return groups
 
 
-def _summary(setting: Setting, trials: list[Finding]) -> Summary:
+def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
+    spoken = [trial for trial in trials if any(column.claims for column in trial.score.columns)]
+    trials = spoken or trials  # a tree that asks for no unknown column says nothing, right or wrong
     scores = [trial.score for trial in trials]
     error, error_margin = mean_and_margin([score.error for score in scores])
     baselines = {name: mean_and_margin([s.baselines[name] for s in scores]) for name in scores[0].baselines}
     gain, gain_margin = mean_and_margin([score.gain for score in scores])
     columns = group((column for score in scores for column in score.columns), lambda column: column.name)
-    verdicts = [judge_column(parts, scores[0].metric, scores[0].rows, len(columns)) for parts in columns.values()]
+    verdicts = [
+        judge_column(parts, scores[0].metric, min(s.rows for s in scores), settings * len(columns))
+        for parts in columns.values()
+    ]
     accuracies = [score.attack_accuracy for score in scores if score.attack_accuracy is not None]
     return Summary(
         setting=setting,
@@ -153,7 +160,7 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     level = "leak" if level == "exact" and set(levels) != {"exact"} else level
     leaking = [part for part, found in zip(parts, levels, strict=True) if found != "none"]
     shown = leaking or parts
-    gain, margin = mean_and_margin([part.gain for part in shown], fmean(part.gain_error for part in shown))
+    gain, margin = _gain_and_margin(shown)
     rank = fmean(abs(part.rank) for part in shown)
     return Verdict(
         column=parts[0].name,
@@ -175,6 +182,15 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
         score_correlation=fmean(part.score_correlation for part in shown),
         trials=len(parts),
     )
+
+
+def _gain_and_margin(parts: list[ColumnScore]) -> tuple[float, float]:
+    """Mean gain and its margin: a 95 % interval, or the spread seen where trials are few; no gain exceeds 1."""
+    row_error = fmean(part.gain_error for part in parts)
+    gain, margin = mean_and_margin([part.gain for part in parts], row_error)
+    if 1 < len(parts) < FEW:
+        margin = max(abs(part.gain - gain) for part in parts) + 1.96 * row_error
+    return gain, margin
 
 
 def _level(part: ColumnScore, limit: float, rows: int) -> str:

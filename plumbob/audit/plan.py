@@ -175,10 +175,10 @@ class Plan(_Part):
     threats: tuple[ThreatPlan, ...] = (ThreatPlan(),)
     attacks: tuple[str, ...] | None = None  # None: all that fit
     defences: tuple[DefencePlan, ...] = (DefencePlan(name="none"),)
-    trials: int | None = Field(default=None, ge=1, le=1000)
+    trials: int | None = Field(default=None, ge=1, le=1000, strict=True)
     train_share: float = Field(default=0.5, gt=0, lt=1)
-    rows: int | None = Field(default=None, ge=10)
-    seed: int = Field(default=0, ge=0)
+    rows: int | None = Field(default=None, ge=50, strict=True)
+    seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
 
     @field_validator("unknown")
@@ -204,6 +204,9 @@ class Plan(_Part):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
                 raise ValueError(f"a {kind} is listed twice with the same settings: {', '.join(titles)}")
+        for kind, names in (("threat", [t.name for t in self.threats]), ("attack", list(self.attacks or ()))):
+            if len(set(names)) < len(names):
+                raise ValueError(f"every {kind} needs a name of its own, got {', '.join(names)}")
         if self.data.parties and self.unknown is not None:
             raise ValueError("'unknown' deals columns out at random, but the plan names 'parties'; drop one of them")
         return self
@@ -240,6 +243,13 @@ class _PlainLoader(yaml.SafeLoader):
         if self.check_event(yaml.events.AliasEvent):
             raise yaml.YAMLError("aliases (*name) are not allowed in a plan")
         return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"'{key}' stands there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 def read_plan(path: Path) -> Plan:

@@ -2,15 +2,67 @@
 
 from __future__ import annotations
 
-from plumbob.defences.base import Defence, NoDefence
+from plumbob.defences.base import Combined, Defence, NoDefence
+from plumbob.defences.codebook import Codebook
+from plumbob.defences.dp_sgd import DpSgd
+from plumbob.defences.dropout import Dropout
+from plumbob.defences.hide_model import HideModel
+from plumbob.defences.label_only import LabelOnly
+from plumbob.defences.noise import Noise
+from plumbob.defences.purifier import Purifier
+from plumbob.defences.rounding import Rounding
 from plumbob.defences.verification import Verification
-from plumbob.errors import made
+from plumbob.errors import BadInput, made, suggest
 
-__all__ = ["DEFENCES", "Defence", "NoDefence", "Verification", "defence_named"]
+__all__ = [
+    "DEFENCES",
+    "Codebook",
+    "Combined",
+    "Defence",
+    "DpSgd",
+    "Dropout",
+    "HideModel",
+    "LabelOnly",
+    "NoDefence",
+    "Noise",
+    "Purifier",
+    "Rounding",
+    "Verification",
+    "defence_named",
+]
 
-DEFENCES: dict[str, type[Defence]] = {kind.name: kind for kind in (NoDefence, Verification)}
+DEFENCES: dict[str, type[Defence]] = {
+    kind.name: kind
+    for kind in (
+        NoDefence,
+        Verification,
+        Rounding,
+        LabelOnly,
+        Noise,
+        Purifier,
+        Codebook,
+        Dropout,
+        DpSgd,
+        HideModel,
+    )
+}
 
 
 def defence_named(name: str, **settings: object) -> Defence:
-    """A defence with the given settings, the rest at their defaults."""
-    return made("defence", DEFENCES, name, settings)
+    """A defence with the given settings, the rest at their defaults; `a+b` is both, with settings by name.
+
+    >>> defence_named("rounding+hide_model", rounding={"digits": 2})
+    Rounding(digits=2)+HideModel()
+    """
+    if "+" not in name:
+        return made("defence", DEFENCES, name, settings)
+    names = [part.strip() for part in name.split("+")]
+    if len(set(names)) < len(names):
+        raise BadInput(f"defence '{name}': expected different defences, got one of them twice")
+    for key, value in settings.items():
+        if key not in names:
+            raise BadInput(f"defence '{name}' has no part '{key}'{suggest(key, names)}")
+        if not isinstance(value, dict):
+            raise BadInput(f"defence '{name}': expected the settings of '{key}' as keys and values, got {value!r}")
+    given = {key: value for key, value in settings.items() if isinstance(value, dict)}
+    return Combined([made("defence", DEFENCES, part, given.get(part, {})) for part in names])

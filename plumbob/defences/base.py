@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.federation import Federation, FloatArray
+from plumbob.errors import BadInput
+from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.protocols.base import Model, Protocol
 from plumbob.threats import Threat
 
@@ -45,7 +47,8 @@ class Defence(ABC):
         } | {f"{self.name}/on": np.array(True)}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
+        settings = (f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
+        return f"{type(self).__name__}({', '.join(settings)})"
 
 
 class NoDefence(Defence):
@@ -57,3 +60,111 @@ class NoDefence(Defence):
 
     def known(self) -> dict[str, Array]:
         return {}
+
+
+class Combined(Defence):
+    """Several defences at once: written `a+b` in a plan. Scores pass through them in the order given."""
+
+    name = "combined"
+    summary = "several defences at once"
+    point = "several"
+
+    def __init__(self, parts: Sequence[Defence]) -> None:
+        self.parts = tuple(parts)
+
+    def protect(self, protocol: Protocol) -> Protocol:
+        # What changes training comes before what only watches it.
+        for part in sorted(self.parts, key=lambda part: part.point == "scores"):
+            protocol = part.protect(protocol)
+        return protocol
+
+    def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
+        steps = [step for part in self.parts if (step := part.release(protocol, model, federation)) is not None]
+        if not steps:
+            return None
+
+        def all_of(scores: FloatArray) -> FloatArray:
+            for step in steps:
+                scores = step(scores)
+            return scores
+
+        return all_of
+
+    def threat(self, threat: Threat) -> Threat:
+        for part in self.parts:
+            threat = part.threat(threat)
+        return threat
+
+    def known(self) -> dict[str, Array]:
+        return {key: value for part in self.parts for key, value in part.known().items()}
+
+    def __repr__(self) -> str:
+        return "+".join(map(repr, self.parts))
+
+
+@dataclass(frozen=True)
+class WatchedModel(Model):
+    """A model with the scores it gives its training rows, for defences that learn what scores look like."""
+
+    inner: Model
+    training_scores: FloatArray
+
+    def arrays(self) -> dict[str, Array]:
+        return self.inner.arrays()
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
+        raise BadInput("a model's training scores are not among its arrays")
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        return self.inner.scores(values)
+
+    def reordered(self, order: IntArray) -> Self:
+        return type(self)(self.inner.reordered(order), self.training_scores)
+
+    def part(self, columns: IntArray) -> dict[str, Array]:
+        return self.inner.part(columns)
+
+
+class Watched(Protocol):
+    """Another protocol, whose models come with the scores of their training rows."""
+
+    def __init__(self, inner: Protocol) -> None:
+        self.inner = inner
+        # It speaks under the inner protocol's name, so that attacks and transcripts see no other protocol.
+        self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]
+
+    def fit(
+        self,
+        values: FloatArray,
+        label: IntArray,
+        classes: int,
+        rng: np.random.Generator,
+        blocks: Sequence[IntArray] = (),
+    ) -> Model:
+        model = self.inner.fit(values, label, classes, rng, blocks)
+        return WatchedModel(model, model.scores(values))
+
+    def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
+        return self.inner.answer(party, part, rows)
+
+    def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
+        return self.inner.combine(model.inner if isinstance(model, WatchedModel) else model, answers, columns)
+
+    def collector(self, active: str) -> str:
+        return self.inner.collector(active)
+
+    def __repr__(self) -> str:
+        return f"Watched({self.inner!r})"
+
+
+def watched(protocol: Protocol) -> Protocol:
+    """The protocol with its training scores kept, once."""
+    return protocol if isinstance(protocol, Watched) else Watched(protocol)
+
+
+def training_scores(name: str, model: Model) -> FloatArray:
+    """The scores that a watched model gave its training rows."""
+    if not isinstance(model, WatchedModel):
+        raise BadInput(f"{name}: expected a model trained by the protocol that `protect` returned, got another")
+    return model.training_scores

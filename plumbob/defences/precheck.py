@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.correlation import correlations
-from plumbob.federation import Federation
+from plumbob.correlation import correlations, standardised
+from plumbob.crypto.sharing import mean_products
+from plumbob.federation import Federation, FloatArray
 
 STRONG = 0.7  # an absolute correlation from which half of a column's variance is told by one other column
 
@@ -25,8 +26,17 @@ class Caution:
     words: str
 
 
-def precheck(federation: Federation, strong: float = STRONG) -> list[Caution]:
-    """Reasons for care for each passive party; none means that these two checks found nothing, not that all is safe."""
+def secure_correlations(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Correlations of two parties' columns on secret shares: each standardises its own, and only the means are opened."""
+    return mean_products(standardised(a), standardised(b))
+
+
+def precheck(federation: Federation, strong: float = STRONG, *, secure: bool = False) -> list[Caution]:
+    """Reasons for care for each passive party; none means that these two checks found nothing, not that all is safe.
+
+    With `secure` the correlations are computed on secret shares, so that no party shows a column to another.
+    """
+    between = secure_correlations if secure else correlations
     classes = len(federation.classes)
     own = federation[federation.active].values
     warnings = []
@@ -41,7 +51,7 @@ def precheck(federation: Federation, strong: float = STRONG) -> list[Caution]:
                     f"regression are {classes - 1} equations, enough to solve for every value",
                 )
             )
-        strongest = np.abs(correlations(own, party.values)).max(axis=0, initial=0.0)
+        strongest = np.abs(between(own, party.values)).max(axis=0, initial=0.0)
         high = [column.name for column, value in zip(party.columns, strongest, strict=True) if value >= strong]
         if high:
             warnings.append(

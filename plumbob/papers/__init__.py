@@ -10,12 +10,15 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from plumbob.errors import BadInput, suggest
-from plumbob.papers import luo2021, ours
+from plumbob.papers import defences_table, jiang2022, luo2021, luo2021_generative, ours
 from plumbob.papers.claims import Claim, Outcome, outcome
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "print_outcomes", "select"]
 
-CLAIMS: tuple[Claim, ...] = (*luo2021.CLAIMS, *ours.CLAIMS)
+_PARTS = (luo2021, luo2021_generative, jiang2022, defences_table, ours)
+CLAIMS: tuple[Claim, ...] = tuple(
+    sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:])))
+)
 _COLOURS = {"reproduced": "green", "contradicted": "red", "open": "yellow"}
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from plumbob import __version__
 from plumbob.errors import BadInput
 
 Scale = Literal["smoke", "paper"]
@@ -75,6 +76,7 @@ class Outcome:
     why: str
     seed: int
     seconds: float
+    version: str = ""  # of Plumbob; an outcome of another version is computed anew
     figures: tuple[Figure, ...] = ()
 
     def to_line(self) -> str:
@@ -95,7 +97,9 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
     kept = out / f"{claim.paper}-{claim.id}-{scale}-{seed}.json" if out is not None else None
     if kept is not None and kept.exists():
         try:
-            return Outcome.read(kept)
+            found = Outcome.read(kept)
+            if found.version == __version__:
+                return found
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(f"{kept} is not the outcome of a claim; move it away and run again") from error
     started = time.perf_counter()
@@ -112,6 +116,7 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
         why=check.why,
         seed=seed,
         seconds=seconds,
+        version=__version__,
         figures=check.figures,
     )
     if kept is not None:

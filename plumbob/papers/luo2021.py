@@ -8,11 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import combinations
 
 import numpy as np
+from scipy.stats import linregress
 
+from plumbob.attacks.base import Attack
 from plumbob.attacks.equation_solving import EquationSolving
 from plumbob.attacks.path_restriction import PathRestriction, leaves_of, reachable
+from plumbob.attacks.posterior_mean import PosteriorMean
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import Summary, group, summarise
 from plumbob.audit.plan import make_plan
@@ -21,13 +25,14 @@ from plumbob.audit.source import open_source
 from plumbob.data import registry
 from plumbob.defences.precheck import precheck
 from plumbob.defences.verification import Verification
-from plumbob.federation import Federation, Table, halves, split, split_at_random
+from plumbob.federation import Column, Federation, Table, halves, split, split_at_random
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
 from plumbob.papers.evidence import Answer, below, every, rises
 from plumbob.protocols import DecisionTree, Forest, LinearModel, LogisticRegression, Protocol, predict
 from plumbob.protocols.trees import ABSENT, LEAF
 from plumbob.scoring.score import truth_of
-from plumbob.threats import LUO2021, Threat, View, cut
+from plumbob.threats import LUO2021, THREATS, Threat, View, cut
+from plumbob.transcript import COORDINATOR, Transcript
 
 DATA = ("bank", "credit", "drive", "news")
 FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -51,8 +56,6 @@ def toy_tree() -> Forest:
 
 
 def _view_of(model: LinearModel | Forest, own: np.ndarray, scores: np.ndarray, classes: int) -> View:
-    from plumbob.transcript import COORDINATOR, Transcript
-
     log = Transcript("toy", "bank", ("bank", "fintech"), (), ())
     log.send(COORDINATOR, "bank", "predict", 0, "scores", scores)
     return View(
@@ -123,11 +126,11 @@ def curve(data: str, protocol: str, scale: Scale, seed: int) -> list[Summary]:
 
 
 def exact_below_threshold(scale: Scale, seed: int) -> Check:
-    """Every count of unknown columns up to c - 1."""
+    """Every count of unknown columns up to c - 1 (the smallest and the largest at smoke scale)."""
     worst: dict[str, float] = {}
     for data in DATA:
         entry = registry.find(data)
-        counts = range(1, entry.classes)
+        counts = range(1, entry.classes) if scale == "paper" else sorted({1, entry.classes - 1})
         shares = tuple(count / entry.features for count in counts)
         findings = study(data, "logistic_regression", shares, scale, seed)
         worst[data] = max(finding.score.error for finding in findings)
@@ -164,6 +167,11 @@ def _figure(data: str, summaries: Sequence[Summary], y: str, attack: str) -> Fig
     names = [name for name in summaries[0].baselines if name != "own_mean"]
     curves += [Curve(name.replace("_", " "), x, [shown(s.baselines[name]) for s in summaries]) for name in names]
     return Figure(data, "share of unknown columns", y, curves)
+
+
+def _speaking(findings: Sequence[Finding]) -> list[Finding]:
+    """Trials in which the tree asks for an unknown column at all; the others have no branching rate."""
+    return [f for f in findings if any(column.claims for column in f.score.columns)]
 
 
 def _points(findings: Sequence[Finding]) -> tuple[list[float], list[float]]:
@@ -207,7 +215,7 @@ def bound_holds(scale: Scale, seed: int) -> Check:
         "the bound can be halved: the answer is the orthogonal projection of the truth, so MSE <= mean(x^2); "
         f"the halved bound held in every trial: {sharp}. Values differ by "
         + ", ".join(f"{data} {difference:+.0%}" for data, difference in off.items())
-        + " (another coding of bank's categories and fewer columns of news)"
+        + ("" if near else "; the papers' coding of categories and columns is not known")
     )
     return Check(
         held and near, values, "0.60 bank, 0.14 credit, 0.45 drive, 0.34 news, never exceeded", TRIALS[scale], why
@@ -216,24 +224,27 @@ def bound_holds(scale: Scale, seed: int) -> Check:
 
 def bank_fastest(scale: Scale, seed: int) -> Check:
     trials = {data: study(data, "logistic_regression", FRACTIONS, scale, seed) for data in DATA}
-    slopes = {data: float(np.polyfit(*_points(findings), 1)[0]) for data, findings in trials.items()}
-    means = {data: float(np.mean(_points(findings)[1])) for data, findings in trials.items()}
-    # Past the point where drive is solved exactly, whose jump from 0 is the threshold's doing and not a slope.
-    growth = {d: curve(d, "logistic_regression", scale, seed)[-1].error for d in DATA}
-    highest = max(growth, key=lambda data: growth[data]) == "bank"
+    lines = {data: linregress(*_points(findings)) for data, findings in trials.items()}
+    steeper = {}
+    for data in DATA[1:]:
+        lead = lines["bank"].slope - lines[data].slope
+        margin = 1.96 * float(np.hypot(lines["bank"].stderr, lines[data].stderr))
+        steeper[data] = True if lead > margin else False if lead < -margin else None
     pairs = zip(*(group(trials[d], lambda f: round(f.unknown, 1)).values() for d in ("drive", "news")), strict=True)
     better = every(below([f.score.error for f in a], [f.score.error for f in b]) for a, b in pairs)
-    fastest = max(slopes, key=lambda data: slopes[data])
-    measured = {f"slope {d}": v for d, v in slopes.items()} | {f"MSE at 60 % {d}": v for d, v in growth.items()}
-    measured |= {f"mean {d}": v for d, v in means.items()}
-    why = "" if fastest == "bank" else f"{fastest} has the steepest line, bank the largest error at 60 %: {highest}"
+    measured: dict[str, object] = {f"slope {d}": float(line.slope) for d, line in lines.items()}
+    measured |= {f"bank steeper than {d}": _word(answer) for d, answer in steeper.items()}
+    measured |= {f"mean MSE {d}": float(np.mean(_points(findings)[1])) for d, findings in trials.items()}
+    measured |= {"drive below news": _word(better)}
+    steepest = max(lines, key=lambda data: float(lines[data].slope))
+    why = "" if steepest == "bank" else f"{steepest} has the steepest line"
     return Check(
-        every([fastest == "bank", better]), measured, "bank grows fastest; drive below news", TRIALS[scale], why
+        every([*steeper.values(), better]), measured, "bank grows fastest; drive below news", TRIALS[scale], why
     )
 
 
 def branching_rate(scale: Scale, seed: int) -> Check:
-    trials = {data: study(data, "decision_tree", FRACTIONS, scale, seed) for data in DATA}
+    trials = {data: _speaking(study(data, "decision_tree", FRACTIONS, scale, seed)) for data in DATA}
     curves = {data: summarise(findings) for data, findings in trials.items()}
     above = {data: _beats(findings, ("random_path",)) for data, findings in trials.items()}
     shrinks = {
@@ -247,6 +258,10 @@ def branching_rate(scale: Scale, seed: int) -> Check:
         measured[f"{data} CBR"] = [round(1 - s.error, 4) for s in summaries]
         measured[f"{data} margin"] = [round(s.error_margin, 4) for s in summaries]
         measured[f"{data} random"] = [round(1 - s.baselines["random_path"], 4) for s in summaries]
+        measured[f"{data} claims per trial"] = [
+            round(float(np.mean([sum(c.claims for c in f.score.columns) for f in part])))
+            for part in group(trials[data], lambda f: f.unknown).values()
+        ]
         measured[f"{data} usual side"] = [round(1 - s.baselines["best_constant"], 4) for s in summaries]
     weak = [
         f"{data} {s.setting.unknown:.0%}"
@@ -263,7 +278,7 @@ def branching_rate(scale: Scale, seed: int) -> Check:
 def collusion_reduces(scale: Scale, seed: int) -> Check:
     """Four parties; every colluding set against the two-party federation with that set merged."""
     gaps: dict[str, float] = {}
-    sets = [(), ("b",), ("c",), ("b", "c"), ("b", "d")]
+    sets = [chosen for size in range(3) for chosen in combinations("bcd", size)]
     for protocol, attack in ((LogisticRegression(), EquationSolving()), (DecisionTree(), PathRestriction())):
         table = registry.load("breast")
         rng = generator(seed, "collusion")
@@ -284,7 +299,8 @@ def collusion_reduces(scale: Scale, seed: int) -> Check:
             one = _attack(protocol, several, threat, attack, seed)
             two = _attack(protocol, merged, LUO2021, attack, seed)
             gaps[f"{protocol.name} a{''.join(colluding)}"] = max(abs(one[name] - two[name]).max() for name in one)
-    return Check(max(gaps.values()) < 1e-6, {"largest difference": max(gaps.values())}, "equal guesses", len(gaps))
+    measured = {"largest difference": max(gaps.values()), "comparisons": len(gaps)}
+    return Check(max(gaps.values()) < 1e-6, measured, "equal guesses", 1)
 
 
 def _attack(
@@ -305,49 +321,45 @@ def _attack(
 
 
 def countermeasures(scale: Scale, seed: int) -> Check:
-    """Pre-processing check on drive with 10 and with 30 unknown columns; verification on satellite with 30 %."""
+    """Pre-processing check on drive with 10 and with 30 unknown columns; verification with 10 % and 60 % unknown."""
     drive = registry.load("drive")
     few = precheck(split_at_random(drive, 10, generator(seed, "few")))
     many = precheck(split_at_random(drive, 30, generator(seed, "many")))
     flagged = any(c.reason == "classes" for c in few) and not any(c.reason == "classes" for c in many)
     related = any(c.reason == "correlation" for c in many)
-    independent = _independent_table(seed)
-    silent = not precheck(split_at_random(independent, 10, generator(seed, "independent")))
+    silent = not precheck(split_at_random(_independent_table(seed), 10, generator(seed, "independent")))
+    kept, cost, known, other = _verify(scale, seed)
     measured: dict[str, object] = {
         "flags d_target <= c-1": flagged,
         "flags correlation": related,
-        "else silent": silent,
+        "silent on independent columns": silent,
+        "rows withheld at 10 % and 60 % unknown": kept,
+        "seconds over those of plain prediction": cost,
+        "released rows hit by the simulated attack": known,
+        "released rows hit by an attacker with 100 auxiliary rows, which was not simulated": other,
     }
-    kept, cost, leaks = _verify(scale, seed)
-    measured |= {
-        "rows withheld at 10, 30 % unknown": kept,
-        "seconds against plain prediction": cost,
-        "rows still hit among those released": leaks,
-    }
-    holds = flagged and related and silent and kept[0] > 0.99 and leaks == 0
-    return Check(holds, measured, "flags before training; withholds what leaks, at a cost", TRIALS[scale])
+    why = f"it costs {kept[0]:.0%} and {kept[1]:.0%} of the predictions; an attacker it does not simulate still hits cells"
+    return Check(flagged and related and silent and kept[0] > 0.99 and known == 0, measured, EXPECTED_L17, 1, why)
+
+
+EXPECTED_L17 = "flags before training; withholds what leaks, at a cost"
 
 
 def _independent_table(seed: int) -> Table:
     """Columns that have nothing to do with each other."""
-    from plumbob.federation import Column
-
     rng = generator(seed, "independent columns")
     columns = tuple(Column(f"x{i}") for i in range(20))
     return Table("independent", columns, rng.random((5_000, 20)), rng.integers(0, 3, 5_000), ("a", "b", "c"))
 
 
-def _verify(scale: Scale, seed: int) -> tuple[list[float], float, int]:
-    """Share of drive rows withheld at 10 % and 30 % unknown, slow-down, and rows that still leak to ESA afterwards."""
+def _verify(scale: Scale, seed: int) -> tuple[list[float], float, int, int]:
+    """Share of drive rows withheld, slow-down, and released rows still hit by two attackers."""
     table = registry.load("drive")
-    size = SAMPLE[scale]
-    if size:
-        table = table.rows(
-            np.sort(halves(np.asarray(table.label), generator(seed, "sample"), size / len(table.values))[0])
-        )
+    size = SAMPLE[scale] or 10_000
+    table = table.rows(np.sort(halves(np.asarray(table.label), generator(seed, "sample"), size / len(table.values))[0]))
     protocol, defence = LogisticRegression(), Verification()
-    shares, slow, leaking = [], [], 0
-    for unknown in (0.1, 0.3):
+    shares, slow, known, other = [], [], 0, 0
+    for unknown in (0.1, 0.6):
         federation = split_at_random(table, unknown, generator(seed, "verify", unknown))
         train, rows = halves(federation.label, generator(seed, "rows"))
         trainer, target = federation.rows(train), federation.rows(rows)
@@ -358,15 +370,20 @@ def _verify(scale: Scale, seed: int) -> tuple[list[float], float, int]:
         started = time.perf_counter()
         log = predict(protocol, model, target, trainer, release=defence.release(protocol, model, target))
         slow.append((time.perf_counter() - started) / plain)
-        view = cut(log, LUO2021)
-        told = ~np.isnan(view.received("scores")).any(axis=1)
-        shares.append(float(np.mean(~told)))
-        guess = EquationSolving().run(view, np.random.default_rng(0)).values
-        assert guess is not None
-        truth = truth_of(log, view).values
-        hit = (np.abs(guess - truth) < defence.limit) & (np.abs(truth - truth.mean(axis=0)) >= defence.limit)
-        leaking += int(np.sum(told & hit.any(axis=1)))
-    return shares, float(np.mean(slow)), leaking
+        shares.append(float(np.isnan(cut(log, LUO2021).received("scores")).any(axis=1).mean()))
+        known += _hits(log, LUO2021, EquationSolving(), defence.limit)
+        other += _hits(log, THREATS["active-auxiliary"], PosteriorMean(), defence.limit)
+    return shares, float(np.mean(slow)), known, other
+
+
+def _hits(log: Transcript, threat: Threat, attack: Attack, limit: float) -> int:
+    """Released rows of which an attack hits a cell to within the limit where the column's mean does not."""
+    view = cut(log, threat)
+    guess, truth = attack.run(view, np.random.default_rng(0)).values, truth_of(log, view).values
+    assert guess is not None
+    hit = (np.abs(guess - truth) < limit) & (np.abs(truth - truth.mean(axis=0)) >= limit)
+    told = ~np.isnan(view.received("scores")).any(axis=1)
+    return int(np.sum(told & hit.any(axis=1)))
 
 
 CLAIMS: tuple[Claim, ...] = tuple(

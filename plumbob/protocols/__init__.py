@@ -6,6 +6,7 @@ from plumbob.errors import made
 from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
+from plumbob.protocols.split_models import SplitModel, SplitModels
 from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
 
 __all__ = [
@@ -19,12 +20,14 @@ __all__ = [
     "NeuralNetwork",
     "Protocol",
     "RandomForest",
+    "SplitModel",
+    "SplitModels",
     "predict",
     "protocol_named",
 ]
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork)
+    kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork, SplitModels)
 }
 
 

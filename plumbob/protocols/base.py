@@ -10,8 +10,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from plumbob.bundle import Array
+from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.transcript import COORDINATOR, Transcript
+
+ASKED = 1_000  # at most so many auxiliary rows are asked about
 
 
 class Model(ABC):
@@ -65,6 +68,10 @@ class Protocol(ABC):
     def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
         """The coordinator's scores from all parties' answers."""
 
+    def collector(self, active: str) -> str:
+        """Who gets the answers and combines them: the coordinator, unless a protocol does without one."""
+        return COORDINATOR
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
 
@@ -91,8 +98,13 @@ def predict(
     answers from its own columns, the coordinator combines the answers and sends the active party the scores, or what
     `release` makes of them.
     `defence` is what is publicly known of it, sealed for the threats: a defence must hold although it is known.
-    `others` are rows outside of the prediction (those of training): sealed for scoring and for auxiliary-row grants.
+    `others` are rows outside of the prediction (those of training): sealed for scoring and for auxiliary-row grants. So
+    are the released scores of the first of them, "other scores": what a party that holds such rows gets when it asks.
+    Where the active party itself collects the answers, the scores are a note to itself and cannot be changed on the way.
     """
+    collector = protocol.collector(federation.active)
+    if release is not None and collector != COORDINATOR:
+        raise BadInput(f"'{protocol.name}' without a coordinator: nobody can change the scores before they are seen")
     names = tuple(party.name for party in federation.parties)
     log = Transcript(protocol.name, federation.active, names, federation.features, federation.classes)
     columns = column_positions(federation)
@@ -117,9 +129,23 @@ def predict(
             if party.name != federation.active:
                 asked = log.send(federation.active, party.name, "predict", round, "rows", rows)
             reply = protocol.answer(party, parts[party.name], asked)
-            answers[party.name] = log.send(party.name, COORDINATOR, "predict", round, "answer", reply)
+            if party.name != collector:
+                reply = log.send(party.name, collector, "predict", round, "answer", reply)
+            answers[party.name] = reply
         scores = protocol.combine(model, answers, columns)
         if release is not None:
             scores = release(scores)
-        log.send(COORDINATOR, federation.active, "predict", round, "scores", scores)
+        log.send(collector, federation.active, "predict", round, "scores", scores)
+    log.seal(COORDINATOR, "other scores", _released(model.scores(others.values[:ASKED]), release))
     return log
+
+
+def _released(scores: FloatArray, release: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
+    """Scores of rows outside of the prediction; all withheld by a release that was made for the predicted rows only."""
+    if release is None:
+        return scores
+    try:
+        told = release(scores)
+    except (ValueError, IndexError):
+        told = np.empty((0, 0))
+    return told if told.shape == scores.shape else np.full_like(scores, np.nan)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
+from plumbob.protocols.split_models import LocalModel, SplitModel
 
 Logits = Callable[[Tensor], Tensor]
+SQUASH: dict[str, Logits] = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu}
 
 
 def logits_of(protocol: str, arrays: Mapping[str, Array], dtype: torch.dtype = torch.float32) -> Logits:
     """Rows (all columns of the joint model) to unnormalised log scores; softmax gives the scores."""
-    tensors = {name: torch.tensor(array, dtype=dtype) for name, array in arrays.items()}
+    tensors = (
+        {} if protocol == "split_models" else {name: torch.tensor(array, dtype=dtype) for name, array in arrays.items()}
+    )
     if protocol == "logistic_regression":
         return lambda x: x @ tensors["weights"] + tensors["bias"]
     if protocol == "neural_network":
@@ -28,4 +32,22 @@ def logits_of(protocol: str, arrays: Mapping[str, Array], dtype: torch.dtype = t
             return x
 
         return network
+    if protocol == "split_models":
+        parts = [local_outputs(local, dtype) for local in SplitModel.from_arrays(arrays).locals]
+        columns = [torch.tensor(local.columns) for local in SplitModel.from_arrays(arrays).locals]
+        return lambda x: torch.stack([part(x[:, c]) for part, c in zip(parts, columns, strict=True)]).sum(dim=0)
     raise BadInput(f"'{protocol}' has no gradients; a surrogate of it has")
+
+
+def local_outputs(local: LocalModel, dtype: torch.dtype = torch.float32) -> Logits:
+    """One party's model of its own columns, in the order it holds them."""
+    weights = [torch.tensor(array, dtype=dtype) for array in local.weights]
+    biases = [torch.tensor(array, dtype=dtype) for array in local.biases]
+    return lambda x: layered(x, weights, biases, local.activation)
+
+
+def layered(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+    """Fully connected layers with an activation between them and none on the output."""
+    for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        x = torch.addmm(bias, SQUASH[activation](x) if i else x, weight)
+    return x

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import softmax
 
 from plumbob.bundle import Array
+from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.protocols.base import Model, Protocol
 
@@ -48,8 +49,8 @@ class LogisticRegression(Protocol):
     summary = "logistic regression, two or more classes"
 
     def __init__(self, *, strength: float = 1.0, iterations: int = 500) -> None:
-        self.strength = strength  # inverse of the L2 penalty
-        self.iterations = iterations
+        self.strength = positive("logistic regression: strength", strength)  # inverse of the L2 penalty
+        self.iterations = whole("logistic regression: iterations", iterations, 1)
 
     def fit(
         self,

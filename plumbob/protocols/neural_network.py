@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from plumbob.bundle import Array
+from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.protocols.base import Model, Protocol
 
@@ -61,12 +62,21 @@ class NeuralNetwork(Protocol):
     summary = "neural network with hidden layers of 600, 300 and 100 units"
 
     def __init__(
-        self, *, hidden: tuple[int, ...] = (600, 300, 100), epochs: int = 20, batch: int = 256, rate: float = 1e-3
+        self,
+        *,
+        hidden: tuple[int, ...] = (600, 300, 100),
+        epochs: int = 20,
+        batch: int = 256,
+        rate: float = 1e-3,
+        dropout: float = 0.0,
     ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        if not 0 <= dropout < 1:
+            raise BadInput(f"neural network: expected a dropout of 0 or more and below 1, got {dropout}")
+        self.hidden = tuple(whole("neural network: hidden layer", size, 1, 100_000) for size in hidden)
+        self.epochs = whole("neural network: epochs", epochs, 1)
+        self.batch = whole("neural network: batch", batch, 1)
+        self.rate = positive("neural network: rate", rate)
+        self.dropout = dropout  # share of hidden units silenced at each step of training
 
     def fit(
         self,
@@ -85,14 +95,22 @@ class NeuralNetwork(Protocol):
         for layer in layers:  # He's initialisation, from our own generator
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
             nn.init.zeros_(layer.bias)
-        between = [step for layer in layers for step in (layer, nn.ReLU())][:-1]
-        network = nn.Sequential(*between)
+        network = nn.ModuleList(layers)
+
+        def logits(hidden: torch.Tensor) -> torch.Tensor:
+            for layer in layers[:-1]:
+                hidden = torch.relu(layer(hidden))
+                if self.dropout:
+                    kept = torch.rand(hidden.shape, generator=generator) >= self.dropout
+                    hidden = hidden * kept / (1.0 - self.dropout)
+            return torch.as_tensor(layers[-1](hidden))
+
         optimiser = torch.optim.Adam(network.parameters(), lr=self.rate)
         inputs, targets = torch.tensor(values, dtype=torch.float32), torch.tensor(label)
         for _ in range(self.epochs):
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), self.batch):
                 optimiser.zero_grad()
-                loss = nn.functional.cross_entropy(network(inputs[rows]), targets[rows])
+                loss = nn.functional.cross_entropy(logits(inputs[rows]), targets[rows])
                 loss.backward()  # type: ignore[no-untyped-call]  # torch leaves this method untyped
                 optimiser.step()
         return Network(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.bundle import Array
-from plumbob.errors import BadInput
+from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.protocols.base import Model, Protocol
 
@@ -122,7 +122,7 @@ class DecisionTree(_TreeProtocol):
     summary = "decision tree of depth 5; the active party sees the predicted class"
 
     def __init__(self, *, depth: int = 5) -> None:
-        self.depth = _checked_depth(depth)
+        self.depth = whole("tree depth", depth, 1, DEEPEST)
 
     def fit(
         self,
@@ -146,8 +146,8 @@ class RandomForest(_TreeProtocol):
     summary = "random forest of 100 trees of depth 3; scores are shares of votes"
 
     def __init__(self, *, trees: int = 100, depth: int = 3) -> None:
-        self.trees = trees
-        self.depth = _checked_depth(depth)
+        self.trees = whole("random forest: trees", trees, 1, 10_000)
+        self.depth = whole("tree depth", depth, 1, DEEPEST)
 
     def fit(
         self,
@@ -168,9 +168,3 @@ def _forest(trees: list[Any], seen: IntArray, depth: int, classes: int) -> Fores
     parts = [heap(tree, depth) for tree in trees]
     feature, threshold, label = (np.stack(arrays) for arrays in zip(*parts, strict=True))
     return Forest(feature, threshold, np.asarray(seen, dtype=np.int64)[label], classes)
-
-
-def _checked_depth(depth: int) -> int:
-    if not 1 <= depth <= DEEPEST:
-        raise BadInput(f"tree depth: expected 1 to {DEEPEST}, got {depth}")
-    return depth

@@ -1,7 +1,8 @@
 """Guesses that need no message of the protocol. Their errors are what an attack has to beat.
 
-`uniform` and `normal` are the papers'; `own_mean` and `own_row_mean` use only the curious party's columns;
-`best_constant` is each column's true mean, which nobody but scoring knows.
+`uniform` and `normal` are the papers'; `own_mean` and `own_row_mean` use only the curious party's columns, `no_message` all
+that it has before a score arrives (its columns as a prior, auxiliary rows where granted); `best_constant` is each column's
+true mean, which nobody but scoring knows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from plumbob.federation import FloatArray
 
 
-def squared_errors(truth: FloatArray, own: FloatArray) -> dict[str, FloatArray]:
+def squared_errors(truth: FloatArray, own: FloatArray, no_message: FloatArray | None = None) -> dict[str, FloatArray]:
     """Squared error of every cell under each baseline; for the two random ones its expectation, which is exact.
 
     E (U - x)^2 = (1/2 - x)^2 + 1/12 for the uniform guess and (1/2 - x)^2 + 1/16 for N(1/2, 1/4^2).
@@ -24,5 +25,7 @@ def squared_errors(truth: FloatArray, own: FloatArray) -> dict[str, FloatArray]:
     if own.shape[1]:
         errors["own_mean"] = (truth - own.mean()) ** 2
         errors["own_row_mean"] = (truth - own.mean(axis=1, keepdims=True)) ** 2
+    if no_message is not None:
+        errors["no_message"] = (truth - no_message) ** 2
     errors["best_constant"] = (truth - truth.mean(axis=0)) ** 2
     return errors

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.attacks.base import Branches, Guess
+from plumbob.attacks.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
 from plumbob.threats import View
@@ -36,7 +37,7 @@ class ColumnScore:
     gain_error: float  # standard error of the gain over rows
     r2: float  # against the column's true mean
     rank: float  # Spearman's correlation of guess and truth
-    own_rank: float  # the same for the curious party's own row mean, which needs no message
+    own_rank: float  # the same for what the curious party guesses without a message
     exact: float  # share of cells within 1e-6 of the range (or branches that are right)
     within_1: float
     within_5: float
@@ -89,11 +90,13 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     true = truth.values
     squared = (values - true) ** 2
     errors = squared.mean(axis=0)
-    guesses = baselines.squared_errors(true, view.own)
+    prior = without_scores(view)
+    guesses = baselines.squared_errors(true, view.own, prior)
     r2 = metrics.r_squared(errors, true)
     rank = metrics.rank_correlation(values, true)
     own_row_mean = view.own.mean(axis=1, keepdims=True) if view.own.shape[1] else np.zeros((len(true), 1))
-    own_rank = metrics.rank_correlation(np.broadcast_to(own_row_mean, true.shape), true)
+    own_ranks = [metrics.rank_correlation(np.broadcast_to(g, true.shape), true) for g in (own_row_mean, prior)]
+    own_rank = np.max(np.abs(own_ranks), axis=0)
     shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT, 0.01, 0.05, 0.10)}
     mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
     own_correlation = metrics.mean_correlation(view.own, true)
@@ -112,7 +115,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
                 gain_error=gain_error,
                 r2=float(r2[j]),
                 rank=float(rank[j]),
-                own_rank=abs(float(own_rank[j])),
+                own_rank=float(own_rank[j]),
                 exact=float(shares[metrics.EXACT][j]),
                 within_1=float(shares[0.01][j]),
                 within_5=float(shares[0.05][j]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plumbob.attacks.path_restriction import PathRestriction, leaves_of, path_claims, reachable
-from plumbob.bench import _pra_loop
+from plumbob.bench.scores import pra_loop
 from plumbob.papers.luo2021 import toy_tree
 from plumbob.protocols.trees import LEAF, Forest
 from plumbob.scoring.score import truth_of
@@ -42,7 +42,7 @@ def test_agrees_with_the_algorithm_as_printed_and_keeps_the_true_path(data: str,
     view = cut(log, LUO2021)
     branches = PathRestriction().run(view, np.random.default_rng(1)).branches
     assert branches is not None
-    assert np.array_equal(branches.candidates, _pra_loop(view, np.random.default_rng(1)))
+    assert np.array_equal(branches.candidates, pra_loop(view, np.random.default_rng(1)))
     tree = Forest.from_arrays(view.model or {})
     truth = truth_of(log, view).values
     side = np.where(truth[:, branches.column] <= branches.threshold, 1, 2)

@@ -8,6 +8,7 @@ import pytest
 from plumbob.errors import BadInput
 from plumbob.federation import halves, split
 from plumbob.protocols import PROTOCOLS, predict, protocol_named
+from plumbob.protocols.base import column_positions
 from plumbob.transcript import COORDINATOR
 from tests.worlds import built_in, made_table, small
 
@@ -26,7 +27,8 @@ def test_the_parties_together_compute_the_models_scores(name: str, count: int, c
     train, rows = halves(federation.label, np.random.default_rng(0))
     protocol = small(name)
     trainer, target = federation.rows(train), federation.rows(rows)
-    model = protocol.fit(trainer.values, trainer.label, classes, np.random.default_rng(0))
+    blocks = list(column_positions(federation).values())
+    model = protocol.fit(trainer.values, trainer.label, classes, np.random.default_rng(0), blocks)
     log = predict(protocol, model, target, trainer, batch=70)
     scores = np.concatenate([m.payload for m in log.messages if m.name == "scores"])
     assert scores == pytest.approx(model.scores(target.values), abs=1e-12)
@@ -38,7 +40,8 @@ def test_the_parties_together_compute_the_models_scores(name: str, count: int, c
 def test_who_sends_what_to_whom(name: str) -> None:
     federation = parties(made_table(), 3)
     protocol = small(name)
-    model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0))
+    blocks = list(column_positions(federation).values())
+    model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0), blocks)
     log = predict(protocol, model, federation, federation, batch=10_000)
     seen = {(m.sender, m.receiver, m.name) for m in log.messages if m.phase == "predict"}
     assert seen == (
@@ -114,7 +117,7 @@ def test_a_class_that_training_lacks_gets_no_score() -> None:
 def test_wrong_settings_are_one_sentence() -> None:
     with pytest.raises(BadInput, match="did you mean 'depth'"):
         protocol_named("decision_tree", dept=3)
-    with pytest.raises(BadInput, match="expected 1 to 14, got 0"):
+    with pytest.raises(BadInput, match="expected a whole number from 1 to 14, got 0"):
         protocol_named("decision_tree", depth=0)
     with pytest.raises(BadInput, match="did you mean 'random_forest'"):
         protocol_named("random_forrest")

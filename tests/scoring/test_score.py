@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from plumbob.attacks.base import Branches, Guess
+from plumbob.attacks.posterior_mean import without_scores
 from plumbob.scoring.score import score, truth_of
-from plumbob.threats import LUO2021, cut
+from plumbob.threats import LUO2021, THREATS, cut
 from tests.worlds import built_in, world
 
 RNG = np.random.default_rng(0)
@@ -45,6 +46,32 @@ def test_the_own_row_mean_gains_nothing() -> None:
     judged = score(Guess(truth.names, own), truth, view, RNG)
     assert all(column.gain <= 1e-12 for column in judged.columns)
     assert all(abs(column.rank) == pytest.approx(column.own_rank) for column in judged.columns)
+
+
+@pytest.mark.parametrize("threat", ["active", "active-auxiliary"])
+def test_what_needs_no_message_gains_nothing(threat: str) -> None:
+    """Correlation between the parties' columns, known from own or auxiliary rows, is no leak of the protocol."""
+    log = world(table=built_in("breast"), unknown=0.3)
+    view = cut(log, THREATS[threat])
+    truth = truth_of(log, view)
+    judged = score(Guess(truth.names, without_scores(view)), truth, view, RNG)
+    assert all(column.gain <= 1e-12 for column in judged.columns)
+    assert all(abs(column.rank) <= column.own_rank + 1e-12 for column in judged.columns)
+
+
+def test_the_random_path_takes_every_path_equally_often() -> None:
+    """Column x in (0, 1]: path 0 claims x <= 0.5, path 1 claims x > 0.5; nine of ten rows lie above."""
+    view, truth = setting()
+    rows = len(truth.values)
+    values = np.where(np.arange(rows) % 10 == 0, 0.2, 0.8)[:, None]
+    truth = replace(truth, names=("p.x",), values=values)
+    paths = np.array([[1], [2]], dtype=np.int8)
+    right = np.where(values[:, 0] <= 0.5, 0, 1)
+    branches = Branches(np.array([0]), np.array([0.5]), paths, right, np.ones(rows, dtype=np.int64))
+    judged = score(Guess(("p.x",), branches=branches), truth, view, np.random.default_rng(1))
+    assert judged.error == 0
+    assert judged.baselines["best_constant"] == pytest.approx(0.1, abs=0.01)
+    assert judged.baselines["random_path"] == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(rows))
 
 
 def test_the_standard_error_of_a_gain_is_that_of_resampled_rows() -> None:

@@ -1,59 +1,31 @@
-"""Benchmarks, as ratios within one run: machines are noisy, ratios less so.
-
-Each compares our code with the plain loop over rows that does the same algebra, or our cost with itself at another size.
-"""
+"""Attacks on the scores of regressions and trees, against a loop over rows, and against themselves at another size."""
 
 from __future__ import annotations
 
-import resource
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-from rich.console import Console
 
 from plumbob.attacks.equation_solving import EquationSolving, equations
 from plumbob.attacks.path_restriction import PathRestriction, path_claims
+from plumbob.bench.timing import Measured, best, result
 from plumbob.data import registry
-from plumbob.errors import BadInput
 from plumbob.federation import Table, halves, split_at_random
 from plumbob.protocols import DecisionTree, Forest, LogisticRegression, Protocol, predict
 from plumbob.protocols.trees import LEAF
 from plumbob.threats import LUO2021, View, cut
-
-Measured = dict[str, Any]
-
-
-def run(console: Console | None = None) -> Iterator[Measured]:
-    """All benchmarks, one result after the other; what needs a file that is not here says so and is passed over."""
-    for bench in (esa_against_loop, pra_against_loop, cost_against_rows):
-        try:
-            if console is not None:
-                console.print(f"{bench.__name__.replace('_', ' ')} ...")
-            yield from bench()
-        except BadInput as error:
-            yield {"name": bench.__name__, "ratio": None, "goal": None, "size": str(error), "seconds": 0, "peak_mb": 0}
-
-
-def show(measured: Measured, console: Console) -> None:
-    """One line for people."""
-    ratio = "not run" if measured["ratio"] is None else f"{measured['ratio']:.4g}"
-    goal = "" if measured["goal"] is None else f" (goal {measured['goal']})"
-    line = f"{measured['name']}: {ratio}{goal}; {measured['size']}; {measured['seconds']:.4g} s, {measured['peak_mb']:.0f} MB"
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def esa_against_loop() -> Iterator[Measured]:
     """ESA on 11,701 rows of drive with 20 unknown columns against one row at a time."""
     view = _view(LogisticRegression(), registry.load("drive"), 20, rows=11_701)
     attack = EquationSolving()
-    ours, guess = _best(lambda: attack.run(view, np.random.default_rng(0)).values, 20)
+    ours, guess = best(lambda: attack.run(view, np.random.default_rng(0)).values, 20)
     for name, solve_each in (("each row solved", True), ("inverse kept", False)):
-        loop, answers = _best(lambda solve=solve_each: _esa_loop(view, solve), 1)  # type: ignore[misc]  # bound at once
+        loop, answers = best(lambda solve=solve_each: _esa_loop(view, solve), 1)  # type: ignore[misc]  # bound at once
         assert np.allclose(guess, answers, atol=1e-8)
         goal = 100 if solve_each else None
-        yield _result(f"ESA against a loop over rows, {name}", loop / ours, goal, "11,701 rows, 20 of 48 columns", ours)
+        yield result(f"ESA against a loop over rows, {name}", loop / ours, goal, "11,701 rows, 20 of 48 columns", ours)
 
 
 def _esa_loop(view: View, solve_each: bool) -> np.ndarray:
@@ -81,14 +53,14 @@ def pra_against_loop() -> Iterator[Measured]:
     table = registry.load("credit")
     view = _view(DecisionTree(), table, 12, rows=None, train=table)
     attack = PathRestriction()
-    ours, guess = _best(lambda: attack.run(view, np.random.default_rng(0)).branches, 10)
+    ours, guess = best(lambda: attack.run(view, np.random.default_rng(0)).branches, 10)
     assert guess is not None
-    loop, counts = _best(lambda: _pra_loop(view, np.random.default_rng(0)), 1)
+    loop, counts = best(lambda: pra_loop(view, np.random.default_rng(0)), 1)
     assert np.array_equal(guess.candidates, counts)
-    yield _result("PRA against a walk per row", loop / ours, 50, f"{len(counts):,} rows, 12 of 23 columns", ours)
+    yield result("PRA against a walk per row", loop / ours, 50, f"{len(counts):,} rows, 12 of 23 columns", ours)
 
 
-def _pra_loop(view: View, rng: np.random.Generator) -> np.ndarray:
+def pra_loop(view: View, rng: np.random.Generator) -> np.ndarray:
     """Algorithm 1 as printed, for one row after the other; returns how many paths were left."""
     assert view.model is not None
     tree = Forest.from_arrays(view.model)
@@ -128,10 +100,10 @@ def cost_against_rows() -> Iterator[Measured]:
         for share in (0.1, 1.0):
             rows = round(share * len(table.values))
             view = _view(protocol, table, 20, rows=rows, train=train)
-            seconds[rows], _ = _best(lambda v=view, a=attack: a.run(v, np.random.default_rng(0)), 3)  # type: ignore[misc]
+            seconds[rows], _ = best(lambda v=view, a=attack: a.run(v, np.random.default_rng(0)), 3)  # type: ignore[misc]
         (few, short), (many, long) = seconds.items()
         size = f"{many:,} rows against {few:,}, 20 of 54 columns, cost per row"
-        yield _result(f"{attack.name} cost per row, large against small", (long / many) / (short / few), 1, size, long)
+        yield result(f"{attack.name} cost per row, large against small", (long / many) / (short / few), 1, size, long)
 
 
 def _view(protocol: Protocol, table: Table, unknown: int, rows: int | None, train: Table | None = None) -> View:
@@ -149,18 +121,3 @@ def _view(protocol: Protocol, table: Table, unknown: int, rows: int | None, trai
         target = federation.rows(np.arange(rows or len(federation)))
         model = protocol.fit(train.values, train.label, len(table.classes), rng)
     return cut(predict(protocol, model.reordered(np.array(order)), target, target.rows(np.arange(1))), LUO2021)
-
-
-def _best(work: Callable[[], Any], times: int) -> tuple[float, Any]:
-    """The shortest of several runs, and what it returned."""
-    seconds, result = [], None
-    for _ in range(times):
-        started = time.perf_counter()
-        result = work()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds), result
-
-
-def _result(name: str, ratio: float, goal: float | None, size: str, seconds: float) -> Measured:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"name": name, "ratio": ratio, "goal": goal, "size": size, "seconds": seconds, "peak_mb": round(peak)}

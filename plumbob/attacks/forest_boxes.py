@@ -1,0 +1,223 @@
+"""Forest boxes (ours): which cells of the unknown columns make the trees vote as they did.
+
+The thresholds of a forest cut every column into cells, and all that the votes can tell is the cell. With v(x) the votes per
+class and x ~ N(m_i, S) on the box as in the linearised posterior, the posterior of a row is
+    p(x | votes) ~ N(x; m_i, S) exp(-|v(x_own, x) - votes_i|^2 / 2 heat^2)
+It is sampled by Gibbs: column by column, for all rows at once, over all cells of the column, with falling heat. The guess
+is the average of the cells' conditional means. Where a forest puts its thresholds also tells where a column's values lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.linearised_posterior import Prior, components, expected_means, row_factor
+from plumbob.attacks.posterior_mean import rows_prior
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray, IntArray
+from plumbob.protocols.trees import Forest
+from plumbob.threats import Schema, View, WhiteBox
+
+SWEEPS, WARM = 60, 24  # rounds over all columns, and those of them before samples count
+HOT, COLD = 6.0, 1.0  # heat in votes, first and last
+CHUNK = 2048  # rows sampled together
+NARROW = 1e-12
+PULL = 4.0  # weight of the first covariance, in rows per column
+
+Votes = NDArray[np.int16]
+Labels = NDArray[np.int16]
+
+
+class ForestBoxes(Attack):
+    """The posterior mean of forests: Gibbs sampling of the cells between thresholds."""
+
+    name = "forest_boxes"
+    summary = "ours: the cells between a forest's thresholds that make its trees vote as they did, sampled"
+    paper = "plumbob"
+    protocols = ("random_forest",)
+    requires = (WhiteBox, Schema)
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        if view.model is None or view.ranges is None:
+            raise BadInput("forest boxes need the model (white box) and the ranges of the unknown columns")
+        forest = Forest.from_arrays(view.model)
+        low, high = view.ranges.T
+        span = np.where(high > low, high - low, 1.0)
+        scores = np.asarray(view.received("scores"), dtype=np.float64)
+        told = np.flatnonzero(~np.isnan(scores).any(axis=1))
+        votes = np.rint(np.nan_to_num(scores) * len(forest.feature)).astype(np.int16)
+        if view.auxiliary is None:
+            prior = prior_of(view, forest, low, span)
+            centres, covariance, between = prior.rows(components(view.own, len(low))), prior.covariance, prior.between
+        else:
+            known, unknown = view.auxiliary[:, view.known], (view.auxiliary[:, view.unknown] - low) / span
+            centres, covariance = rows_prior(view.own, known, unknown)
+            centres, between = np.clip(centres, 0.0, 1.0), 0.0
+        unit = centres.copy()
+        columns = [cells_of(forest, int(c), low[j], span[j]) for j, c in enumerate(view.unknown)]
+        for begin in range(0, len(told), CHUNK):
+            rows = told[begin : begin + CHUNK]
+            sides = sides_of(forest, view, rows, low + span * centres[rows])
+            unit[rows] = sample(forest, columns, covariance, centres[rows], votes[rows], sides, between, rng)
+        return Guess(view.unknown_names, np.asarray(low + (high - low) * unit))
+
+
+def prior_of(view: View, forest: Forest, low: FloatArray, span: FloatArray) -> Prior:
+    """Exchangeable columns; their means follow the forest's thresholds as far as those of the known columns do."""
+    parts = components(view.own, len(low))
+    marks = np.full(len(view.known) + len(view.unknown), np.nan)
+    for column in range(len(marks)):
+        used = forest.feature == column
+        if used.any():
+            marks[column] = forest.threshold[used].mean()
+    marks[view.unknown] = (marks[view.unknown] - low) / span
+    means = view.own.mean(axis=0)
+    mean, between = expected_means(marks, view, means)
+    relative = (view.own.var(axis=0).sum() + 1 / 12) / ((means * (1 - means)).sum() + 1 / 4)
+    shared, slope = row_factor(view.own, parts)
+    deviation = np.sqrt(relative * mean * (1 - mean) + between)
+    common = min(0.95, max(0.0, shared - float((slope**2).sum())) / float((deviation**2).mean()))
+    covariance = np.outer(deviation, deviation) * ((1 - common) * np.eye(len(low)) + common)
+    return Prior(mean, np.tile(slope[:, None], len(low)), covariance, between)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One unknown column: the cells its thresholds cut, and in which trees which of its nodes matter."""
+
+    edges: FloatArray  # 0, thresholds, 1
+    uses: tuple[tuple[int, IntArray, IntArray], ...]  # tree, its nodes on this column, the first cell right of each
+
+
+def cells_of(forest: Forest, column: int, low: float, span: float) -> Cells:
+    trees, nodes = np.nonzero(forest.feature == column)
+    thresholds = (forest.threshold[trees, nodes] - low) / span
+    inner = np.unique(thresholds[(thresholds > 0) & (thresholds < 1)])
+    first = np.searchsorted(inner, thresholds, side="left") + 1  # cells from here on lie above the threshold
+    first = np.where(thresholds <= 0, 0, np.where(thresholds >= 1, len(inner) + 1, first))
+    uses = tuple((int(t), nodes[trees == t], first[trees == t]) for t in np.unique(trees))
+    return Cells(np.concatenate([[0.0], inner, [1.0]]), uses)
+
+
+def sides_of(forest: Forest, view: View, rows: NDArray[np.intp], values: FloatArray) -> NDArray[np.bool_]:
+    """trees x nodes x rows: whether a row goes right."""
+    complete = np.empty((len(view.known) + len(view.unknown), len(rows)))
+    complete[view.known], complete[view.unknown] = view.own[rows].T, values.T
+    sides = np.zeros((*forest.feature.shape, len(rows)), dtype=bool)
+    inner = forest.feature >= 0
+    sides[inner] = complete[forest.feature[inner]] > forest.threshold[inner][:, None]
+    return sides
+
+
+def tree_labels(forest: Forest, tree: int, sides: NDArray[np.bool_], fixed: dict[int, bool], node: int = 0) -> Labels:
+    """The class every row gets from one tree; nodes in `fixed` take that side for all rows."""
+    if forest.feature[tree, node] < 0:
+        return np.asarray(forest.label[tree, node], dtype=np.int16)
+    left, right = 2 * node + 1, 2 * node + 2
+    if node in fixed:
+        return tree_labels(forest, tree, sides, fixed, right if fixed[node] else left)
+    one, two = (tree_labels(forest, tree, sides, fixed, child) for child in (left, right))
+    if one.ndim == 0 and two.ndim == 0 and one == two:
+        return one
+    return np.where(sides[tree, node], two, one)
+
+
+def sample(
+    forest: Forest,
+    columns: list[Cells],
+    covariance: FloatArray,
+    centres: FloatArray,
+    votes: Votes,
+    sides: NDArray[np.bool_],
+    between: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Posterior means of rows by Gibbs sampling."""
+    count, size = centres.shape
+    first, first_centres = covariance, centres
+    precision = np.linalg.inv(covariance + 1e-9 * np.eye(size))
+    state, total = centres.copy(), np.zeros_like(centres)
+    everyone = np.arange(count)
+    labels = np.empty((len(forest.feature), count), dtype=np.int16)
+    excess = -votes.astype(np.float32)
+    for tree in range(len(labels)):
+        labels[tree] = tree_labels(forest, tree, sides, {})
+        excess[everyone, labels[tree]] += 1
+    for sweep in range(SWEEPS):
+        if 2 <= sweep < WARM:
+            centres, covariance = relearnt(state, centres, first_centres, first, between)
+            precision = np.linalg.inv(covariance + 1e-9 * np.eye(size))
+        heat = HOT * (COLD / HOT) ** min(1.0, sweep / WARM)
+        for j, cells in enumerate(columns):
+            spread = 1.0 / np.sqrt(precision[j, j])
+            gap = state - centres
+            middle = centres[:, j] - (gap @ precision[j] - gap[:, j] * precision[j, j]) * spread**2
+            change = vote_changes(forest, cells, labels, sides, votes.shape[1])
+            energy = ((excess[:, None] + change) ** 2).sum(axis=2) / (2.0 * heat**2)
+            chosen, state[:, j], mean = draw(cells.edges, middle, spread, energy, rng)
+            excess += change[everyone, chosen]
+            total[:, j] += mean if sweep >= WARM else 0.0
+            for tree, nodes, above in cells.uses:
+                sides[tree, nodes] = chosen >= above[:, None]
+                labels[tree] = tree_labels(forest, tree, sides, {})
+    return total / (SWEEPS - WARM)
+
+
+def relearnt(
+    state: FloatArray, centres: FloatArray, first_centres: FloatArray, first: FloatArray, between: float
+) -> tuple[FloatArray, FloatArray]:
+    """Means and covariance of the prior from the samples of all rows (stochastic EM), pulled to the first ones."""
+    count, size = state.shape
+    error = state - centres
+    pull = np.diag(first) / max(between, NARROW)
+    shift = (count * error.mean(axis=0) + pull * (first_centres - centres).mean(axis=0)) / (count + pull)
+    error = error - error.mean(axis=0)
+    pseudo = PULL * size
+    return centres + shift, (pseudo * first + error.T @ error) / (pseudo + count)
+
+
+def vote_changes(
+    forest: Forest, cells: Cells, labels: Labels, sides: NDArray[np.bool_], classes: int
+) -> NDArray[np.float32]:
+    """rows x cells x classes: how the votes change if a row's value moves to a cell."""
+    count = labels.shape[1]
+    everyone = np.arange(count)
+    jumps = np.zeros((count, len(cells.edges) - 1, classes), dtype=np.float32)
+    for tree, nodes, first in cells.uses:
+        before = labels[tree]
+        for begin in np.unique(np.concatenate([[0], first])):
+            if begin >= jumps.shape[1]:
+                continue
+            fixed = {int(node): bool(begin >= start) for node, start in zip(nodes, first, strict=True)}
+            after = np.broadcast_to(tree_labels(forest, tree, sides, fixed), count)
+            moved = everyone[after != before]
+            jumps[moved, begin, after[moved]] += 1
+            jumps[moved, begin, before[moved]] -= 1
+            before = after
+    return np.asarray(np.cumsum(jumps, axis=1))
+
+
+def draw(
+    edges: FloatArray, middle: FloatArray, spread: float, energy: FloatArray, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """A cell and a value in it for every row, and the mean over all cells: normal prior times exp(-energy)."""
+    middle = np.clip(middle, -3.0 * spread, 1.0 + 3.0 * spread)  # keeps some mass in the box
+    bounds = (edges - middle[:, None]) / spread
+    below = ndtr(bounds)
+    mass = np.diff(below, axis=1)
+    density = np.exp(-0.5 * bounds**2) / np.sqrt(2 * np.pi)
+    inside = np.clip(middle[:, None] - spread * np.diff(density, axis=1) / (mass + NARROW), edges[:-1], edges[1:])
+    weight = (mass + NARROW) * np.exp(energy.min(axis=1, keepdims=True) - energy)
+    weight /= weight.sum(axis=1, keepdims=True)
+    picks = rng.random((2, len(middle)))
+    chosen = (np.cumsum(weight, axis=1) < picks[0][:, None]).sum(axis=1).clip(0, len(edges) - 2)
+    everyone = np.arange(len(middle))
+    level = below[everyone, chosen] + picks[1] * mass[everyone, chosen]
+    value = middle + spread * ndtri(np.clip(level, 1e-9, 1 - 1e-9))
+    value = np.clip(value, edges[chosen], edges[chosen + 1])
+    return chosen, value, (weight * inside).sum(axis=1)

@@ -1,0 +1,41 @@
+"""Benchmarks, as ratios within one run: machines are noisy, ratios less so.
+
+Each compares our code with the plain loop that does the same algebra, or our cost with itself at another size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from plumbob.bench.generative import grna_against_plain_loop
+from plumbob.bench.inversion import gia_against_one_by_one
+from plumbob.bench.scores import cost_against_rows, esa_against_loop, pra_against_loop
+from plumbob.bench.timing import Measured
+from plumbob.errors import BadInput
+
+
+def run(console: Console | None = None) -> Iterator[Measured]:
+    """All benchmarks, one result after the other; what needs a file that is not here says so and is passed over."""
+    for bench in (
+        esa_against_loop,
+        pra_against_loop,
+        cost_against_rows,
+        gia_against_one_by_one,
+        grna_against_plain_loop,
+    ):
+        try:
+            if console is not None:
+                console.print(f"{bench.__name__.replace('_', ' ')} ...")
+            yield from bench()
+        except BadInput as error:
+            yield {"name": bench.__name__, "ratio": None, "goal": None, "size": str(error), "seconds": 0, "peak_mb": 0}
+
+
+def show(measured: Measured, console: Console) -> None:
+    """One line for people."""
+    ratio = "not run" if measured["ratio"] is None else f"{measured['ratio']:.4g}"
+    goal = "" if measured["goal"] is None else f" (goal {measured['goal']})"
+    line = f"{measured['name']}: {ratio}{goal}; {measured['size']}; {measured['seconds']:.4g} s, {measured['peak_mb']:.0f} MB"
+    console.print(line, highlight=False, markup=False, soft_wrap=True)

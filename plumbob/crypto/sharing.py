@@ -1,0 +1,76 @@
+"""Correlations between two parties' columns that neither shows: Shamir's secret sharing, by mpyc.
+
+Each party standardises its own columns and deals every cell to three servers as points of a random line (degree 1). A
+server multiplies and adds the points it holds: products of lines are parabolas, and three points of a parabola give its
+value at 0, the sum of products. Before that a fresh random parabola through 0 is added, so that the points that are opened
+tell the sum and nothing else. One server alone sees uniform numbers; two together could read the columns.
+
+All three servers live in this process, as parties and coordinator do elsewhere in Plumbob: the arithmetic is the real one,
+the network is not.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray
+
+SERVERS = 3
+BITS = 20  # after the binary point
+PRIME = 2**127 - 1  # far above any sum of products
+
+
+@cache
+def _library() -> tuple[Any, Any]:
+    """mpyc's secret sharing and the field. On import it reads the command line and sets up logging; neither is its to."""
+    root = logging.getLogger()
+    arguments, handlers, level = sys.argv, root.handlers[:], root.level
+    try:
+        sys.argv = [*arguments[:1], "--no-log"]
+        from mpyc import finfields, thresha
+    finally:
+        sys.argv, root.handlers[:] = arguments, handlers
+        root.setLevel(level)
+    return thresha, finfields.GF(PRIME)
+
+
+def shares_of(numbers: FloatArray) -> list[Any]:
+    """One matrix of field elements (Python integers) for each server; each alone is uniformly random."""
+    sharing, field = _library()
+    fixed = np.rint(numbers * 2**BITS).astype(np.int64).astype(object) % PRIME
+    dealt = sharing.np_random_split(field, fixed.ravel(), 1, SERVERS)
+    return [np.asarray(part, dtype=object).reshape(numbers.shape) for part in dealt]
+
+
+def product_of(left: list[Any], right: list[Any]) -> FloatArray:
+    """left' right, opened: each server works on its own shares, then masks, then shows."""
+    sharing, field = _library()
+    shape = left[0].shape[1], right[0].shape[1]
+    local = [(a.T @ b) % PRIME for a, b in zip(left, right, strict=True)]
+    zeros = np.zeros(shape[0] * shape[1], dtype=object)
+    for _ in range(SERVERS):  # every server deals one parabola through 0; one honest server is enough to hide
+        mask = sharing.np_random_split(field, zeros, SERVERS - 1, SERVERS)
+        local = [
+            (part + np.asarray(one, dtype=object).reshape(shape)) % PRIME for part, one in zip(local, mask, strict=True)
+        ]
+    points = [(i + 1, [int(value) for value in part.ravel()]) for i, part in enumerate(local)]
+    opened = [int(value) % PRIME for value in sharing.recombine(field, points)]
+    signed = [value - PRIME if value > PRIME // 2 else value for value in opened]
+    return np.array([value / 4.0**BITS for value in signed]).reshape(shape)
+
+
+def mean_products(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Mean over the rows of every column of a times every column of b; only these means are opened.
+
+    >>> mean_products(np.array([[1.0], [-3.0]]), np.array([[2.0, 0.5], [1.0, 0.0]])).round(3).tolist()
+    [[-0.5, 0.25]]
+    """
+    if len(a) != len(b):
+        raise BadInput(f"secure products: expected as many rows on both sides, got {len(a):,} and {len(b):,}")
+    return product_of(shares_of(a), shares_of(b)) / max(1, len(a))

@@ -1,0 +1,45 @@
+"""Correlations on secret shares: the same numbers, and nothing to see on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plumbob.correlation import correlations
+from plumbob.crypto.sharing import PRIME, SERVERS, mean_products, product_of, shares_of
+from plumbob.defences.precheck import precheck, secure_correlations
+from plumbob.errors import BadInput
+from plumbob.federation import split_at_random
+from tests.worlds import made_table
+
+
+def test_shared_correlations_are_the_plain_ones() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.random((150, 4))
+    b = np.hstack([a[:, :2] + 0.1 * rng.random((150, 2)), np.ones((150, 1)), -a[:, 3:]])
+    assert secure_correlations(a, b) == pytest.approx(correlations(a, b), abs=1e-3)
+
+
+def test_products_of_negative_numbers_come_back_signed() -> None:
+    a, b = np.array([[1.5], [-2.0]]), np.array([[-3.0, 1.0], [4.0, 0.25]])
+    assert product_of(shares_of(a), shares_of(b)) == pytest.approx(a.T @ b, abs=1e-5)
+
+
+def test_one_server_sees_uniform_numbers_whatever_the_secret() -> None:
+    for secret in (0.0, 3.0):
+        for server in shares_of(np.full((2_000, 1), secret)):
+            seen = (server.ravel() / PRIME).astype(float)
+            assert abs(seen.mean() - 0.5) < 4 / np.sqrt(12 * 2_000)
+            assert len(set(server.ravel().tolist())) == 2_000
+    assert len(shares_of(np.zeros((1, 1)))) == SERVERS
+
+
+def test_unequal_rows_are_refused() -> None:
+    with pytest.raises(BadInput, match="expected as many rows on both sides, got 3 and 4"):
+        mean_products(np.zeros((3, 1)), np.zeros((4, 1)))
+
+
+def test_the_secure_check_gives_the_same_cautions() -> None:
+    federation = split_at_random(made_table(rows=120), 4, np.random.default_rng(0))
+    assert precheck(federation, 0.5, secure=True) == precheck(federation, 0.5)
+    assert precheck(federation, 0.5)
