@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.defences.base import Defence, Release
-from plumbob.errors import BadInput
+from plumbob.errors import BadInput, positive
 from plumbob.federation import Federation, FloatArray
 from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.threats import LUO2021, cut
@@ -25,9 +25,9 @@ class Verification(Defence):
     paper = "luo2021"
 
     def __init__(self, *, limit: float = 0.01) -> None:
-        if limit <= 0:
-            raise BadInput(f"verification: expected a limit above 0, got {limit}")
-        self.limit = limit
+        if not 0 < positive("verification: limit", limit) < 0.5:
+            raise BadInput(f"verification: expected a limit above 0 and below 0.5, got {limit}")
+        self.limit = float(limit)
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
         from plumbob.attacks import attacks  # all of them: the defence simulates whatever applies

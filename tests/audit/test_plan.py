@@ -86,7 +86,7 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"threats": [{"name": "x", "knows": ["everything"]}]}, "'threats.0.knows.0'"),
         ({"threats": ["actve"]}, "did you mean 'active'?"),
         ({"protocols": ["decision_tree", "decision_tree"]}, "listed twice"),
-        ({"defences": [{"name": "verification", "settings": {"limit": 0}}]}, "expected a limit above 0"),
+        ({"defences": [{"name": "verification", "settings": {"limit": 0}}]}, "expected a number above 0, got 0"),
         ({"defences": [{"name": "verification", "settings": {"limt": 1}}]}, "did you mean 'limit'?"),
         ({"data": {"name": "breast", "label": "x"}}, "has its own"),
         ({"threats": ["active", "active"]}, "every threat needs a name of its own"),
