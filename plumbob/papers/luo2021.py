@@ -105,7 +105,9 @@ def example_2(scale: Scale, seed: int) -> Check:
 
 
 @cache
-def study(data: str, protocol: str, unknown: tuple[float, ...], scale: Scale, seed: int) -> tuple[Finding, ...]:
+def study(
+    data: str, protocol: str, unknown: tuple[float, ...], scale: Scale, seed: int, trials: int | None = None
+) -> tuple[Finding, ...]:
     """One curve of a figure, as an audit plan."""
     plan = make_plan(
         {
@@ -113,7 +115,7 @@ def study(data: str, protocol: str, unknown: tuple[float, ...], scale: Scale, se
             "protocols": [protocol],
             "attacks": ["equation_solving" if protocol == "logistic_regression" else "path_restriction"],
             "unknown": list(unknown),
-            "trials": TRIALS[scale],
+            "trials": trials or TRIALS[scale],
             "seed": seed,
         }
     ).filled()
@@ -128,13 +130,14 @@ def curve(data: str, protocol: str, scale: Scale, seed: int) -> list[Summary]:
 def exact_below_threshold(scale: Scale, seed: int) -> Check:
     """Every count of unknown columns up to c - 1 (the smallest and the largest at smoke scale)."""
     worst: dict[str, float] = {}
+    trials = min(10, TRIALS[scale])  # as in the paper: exact is exact
     for data in DATA:
         entry = registry.find(data)
         counts = range(1, entry.classes) if scale == "paper" else sorted({1, entry.classes - 1})
         shares = tuple(count / entry.features for count in counts)
-        findings = study(data, "logistic_regression", shares, scale, seed)
+        findings = study(data, "logistic_regression", shares, scale, seed, trials)
         worst[data] = max(finding.score.error for finding in findings)
-    return Check(max(worst.values()) < 1e-10, worst, "MSE < 1e-10 whenever d_target <= c - 1", TRIALS[scale])
+    return Check(max(worst.values()) < 1e-10, worst, "MSE < 1e-10 whenever d_target <= c - 1", trials)
 
 
 def error_grows(scale: Scale, seed: int) -> Check:
