@@ -2,7 +2,7 @@
 
 ESA's equations hold exactly, but its answer is the shortest one: pulled to zero, often outside of the range. Here the
 equations fix what they fix, and the rest is filled with a posterior mean inside the granted ranges. The prior takes the
-unknown columns for further draws of the known ones ("exchangeable columns", and the box itself as one more, uniform column):
+unknown columns for further draws of the known ones ("exchangeable columns", and the box itself as half a uniform one):
     cut normal  x_ij ~ N(mu_j + shift_i, spread_j) on the box; mu solves the same problem for the mean row,
                 A mu = mean(a), with mu_j ~ N(centre, between) on the box, fitted to known columns and equations
     mixture     x_ij - shift_i ~ the pooled values of the known columns (a 1-D Gaussian mixture)
@@ -33,7 +33,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.threats import Schema, View, WhiteBox
 
-PSEUDO = 1.0  # the box counts as one more known column, spread evenly
+PSEUDO = 0.5  # the box counts as half a known column, spread evenly
 CHUNK = 512  # rows solved together: few enough to stay in the cache
 
 

@@ -5,6 +5,7 @@ The prediction phase; the active party knows the whole model. Claims L1 to L7, L
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -120,7 +121,9 @@ def study(
         }
     ).filled()
     plan = plan.model_copy(update={"rows": None})  # every row outside of training is predicted
-    return tuple(finding for part in run(plan, open_source(plan.data, seed)) for finding in part)
+    return tuple(
+        finding for part in run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1) for finding in part
+    )
 
 
 def curve(data: str, protocol: str, scale: Scale, seed: int) -> list[Summary]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from plumbob.audit.finding import Finding
@@ -34,7 +36,7 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
                 "seed": seed,
             }
         ).filled()
-        findings = [f for part in run(plan, open_source(plan.data, seed)) for f in part]
+        findings = [f for part in run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1) for f in part]
         for share, found in zip(UNKNOWN, group(findings, lambda f: round(f.unknown, 6)).values(), strict=True):
             error = {a: float(np.mean([f.score.error for f in found if f.attack == a])) for a in plan.fitting_attacks}
             ours, theirs = error["posterior_mean"], error["equation_solving"]
