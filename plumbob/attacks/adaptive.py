@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from plumbob.attacks.columns import PSEUDO, from_complete_rows, row_shift
 from plumbob.attacks.equation_solving import Equations, equations
 from plumbob.bundle import Array
 from plumbob.federation import FloatArray, IntArray
@@ -134,13 +135,11 @@ def _purified(scores: FloatArray, defence: Mapping[str, Array]) -> Told:
 
 def prior(view: View, weights: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean of t per row, its covariance within the rows, and the covariance of what is not known of the mean itself."""
-    from plumbob.attacks.posterior_mean import PSEUDO, row_shift, rows_prior
-
     low, high = (np.zeros(len(weights)), np.ones(len(weights))) if view.ranges is None else view.ranges.T
     span = high - low
     if view.auxiliary is not None:
         known, unknown = view.auxiliary[:, view.known], view.auxiliary[:, view.unknown]
-        centre, rest = rows_prior(view.own[rows], known, unknown)
+        centre, rest = from_complete_rows(view.own[rows], known, unknown)
         spread = weights.T @ rest @ weights
         return centre @ weights, spread, spread / len(known)
     own = view.own[rows]

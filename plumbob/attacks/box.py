@@ -1,10 +1,12 @@
 """Boxes and equations: what is known of x in [0, 1]^d with A x = a, for many rows at once with one shared A.
 
 Two questions. Which point fits and is nearest a given one (`nearest_in_box`, a damped Newton method on the dual)? And
-what is the mean of all points that fit, under independent priors (`propagate`, expectation propagation)? For the second
-every prior factor j is replaced by a Gaussian of precision t_ij, so that with V = diag(1/t_i)
+what is the mean of all points that fit, by expectation propagation? Under independent priors (`propagate`) every prior
+factor j is replaced by a Gaussian of precision t_ij, so that with V = diag(1/t_i)
     E x = m + V A'(A V A')^-1 (a - A m),   Var x = V - V A'(A V A')^-1 A V
-are solves of the size of the equations, batched over rows.
+are solves of the size of the equations, batched over rows. Under one Gaussian for all columns together
+(`propagate_together`) the equations are met first and only the box is replaced:  Var x = P - P T^1/2 B^-1 T^1/2 P with
+B = 1 + T^1/2 P T^1/2, P what the equations leave of the covariance.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ STEPS = 16  # rounds of expectation propagation, unless it settles before
 SETTLED = 3e-4  # change of a mean, in units of the range, below which it has
 DAMPING = 0.7
 TINY = 1e-12
+WIDE = 1e8  # variance of what says nothing
 
 
 def reduce(equations: FloatArray, answers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -41,19 +44,52 @@ def propagate(
     pull, least = mean * precision, 1e-3 * precision
     joint, left = condition(matrix, targets, mean, variance)
     for _ in range(steps):
-        cavity = 1.0 / left - precision
-        usable = (cavity > 1e-6) & (left > TINY)
-        cavity = np.where(usable, cavity, 1.0)
-        cavity_mean = np.where(usable, (joint / left - pull) / cavity, 0.5)
-        tilted, tilted_variance = tilt(cavity_mean, 1.0 / cavity)
-        fresh = np.maximum(1.0 / np.maximum(tilted_variance, 1e-9) - cavity, least)
-        fresh_pull = tilted * (fresh + cavity) - cavity_mean * cavity
-        precision = np.where(usable, precision + DAMPING * (fresh - precision), precision)
-        pull = np.where(usable, pull + DAMPING * (fresh_pull - pull), pull)
+        precision, pull = refined(joint, left, precision, pull, tilt, least)
         before = joint
         joint, left = condition(matrix, targets, pull / precision, 1.0 / precision)
         if np.abs(joint - before).max(initial=0.0) < SETTLED:
             break
+    return joint, left
+
+
+def refined(
+    joint: FloatArray, left: FloatArray, precision: FloatArray, pull: FloatArray, tilt: Tilt, least: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """One damped round: the Gaussian that stands for each factor, from the moments of the factor in its surroundings."""
+    cavity = 1.0 / left - precision
+    usable = (cavity > 1e-6) & (left > TINY)
+    cavity = np.where(usable, cavity, 1.0)
+    cavity_mean = np.where(usable, (joint / left - pull) / cavity, 0.5)
+    tilted, tilted_variance = tilt(cavity_mean, 1.0 / cavity)
+    fresh = np.maximum(1.0 / np.maximum(tilted_variance, 1e-9) - cavity, least)
+    fresh_pull = tilted * (fresh + cavity) - cavity_mean * cavity
+    damped = np.where(usable, DAMPING, 0.0)
+    return precision + damped * (fresh - precision), pull + damped * (fresh_pull - pull)
+
+
+def propagate_together(
+    matrix: FloatArray, targets: FloatArray, centres: FloatArray, covariance: FloatArray, steps: int = STEPS
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and variance of rows N(centres_i, covariance) cut to [0, 1]^d, given matrix @ x_i = targets_i."""
+    scaled = covariance @ matrix.T
+    ridge = 1e-12 * np.trace(covariance) * np.eye(len(matrix))
+    gain = np.linalg.solve(matrix @ scaled + ridge, scaled.T)
+    open_ = covariance - scaled @ gain
+    middle = centres + (targets - centres @ matrix.T) @ gain
+    box = cut_normal(np.full((1, 1), 0.5), np.full((1, 1), WIDE))
+    least = np.full_like(middle, 1.0 / WIDE)
+    precision, pull = least, 0.5 * least
+    joint, left = middle, np.zeros_like(middle)
+    for step in range(steps + 1):
+        root = np.sqrt(precision)[:, :, None]
+        part = root * open_
+        inner = np.eye(len(covariance)) + part * root.transpose(0, 2, 1)
+        spread = open_ - part.transpose(0, 2, 1) @ np.linalg.solve(inner, part)
+        before, joint = joint, middle + np.einsum("nij,nj->ni", spread, pull - precision * middle)
+        left = np.maximum(np.einsum("nii->ni", spread), 1e-14)
+        if step and np.abs(joint - before).max(initial=0.0) < SETTLED:
+            break
+        precision, pull = refined(joint, left, precision, pull, box, least)
     return joint, left
 
 

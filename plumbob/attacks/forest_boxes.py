@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.columns import from_complete_rows
 from plumbob.attacks.linearised_posterior import Prior, components, expected_means, row_factor
-from plumbob.attacks.posterior_mean import rows_prior
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.trees import Forest
@@ -56,7 +56,7 @@ class ForestBoxes(Attack):
             centres, covariance, between = prior.rows(components(view.own, len(low))), prior.covariance, prior.between
         else:
             known, unknown = view.auxiliary[:, view.known], (view.auxiliary[:, view.unknown] - low) / span
-            centres, covariance = rows_prior(view.own, known, unknown)
+            centres, covariance = from_complete_rows(view.own, known, unknown)
             centres, between = np.clip(centres, 0.0, 1.0), 0.0
         unit = centres.copy()
         columns = [cells_of(forest, int(c), low[j], span[j]) for j, c in enumerate(view.unknown)]

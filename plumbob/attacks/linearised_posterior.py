@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.box import TINY, cut_normal
+from plumbob.attacks.columns import from_complete_rows
 from plumbob.attacks.equation_solving import SMALLEST
-from plumbob.attacks.posterior_mean import rows_prior
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.protocols.differentiable import logits_of
@@ -82,7 +82,7 @@ class LinearisedPosterior(Attack):
         else:
             span = np.where(high > low, high - low, 1.0)
             known, unknown = view.auxiliary[:, view.known], (view.auxiliary[:, view.unknown] - low) / span
-            centres, covariance = rows_prior(view.own, known, unknown)
+            centres, covariance = from_complete_rows(view.own, known, unknown)
             centres = np.clip(centres, 0.0, 1.0)
         unit = centres.copy()
         for rows in chunks(told):

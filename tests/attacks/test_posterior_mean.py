@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
 from plumbob.attacks import attacks
-from plumbob.attacks.box import condition, cut_normal, nearest_in_box, propagate, reduce
+from plumbob.attacks.box import condition, cut_normal, nearest_in_box, propagate, propagate_together, reduce
+from plumbob.attacks.columns import Places, cell_covariance, column_means
 from plumbob.attacks.equation_solving import equations
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, cut
@@ -103,6 +104,73 @@ def test_propagation_is_close_to_the_sampled_posterior_mean() -> None:
     assert mean[0] == pytest.approx([0.25, 0.25], abs=1e-3)
 
 
+def test_together_is_the_mean_of_the_correlated_normal_that_rejection_sampling_finds() -> None:
+    rng = np.random.default_rng(1)
+    centre, covariance = (
+        np.array([[0.9, 0.2, 0.4]]),
+        0.1 * np.array([[1.0, 0.6, 0.1], [0.6, 1.0, 0.3], [0.1, 0.3, 1.0]]),
+    )
+    matrix = np.array([[1.0, 1.0, 1.0]]) / np.sqrt(3)
+    target = np.array([[1.2]]) / np.sqrt(3)
+    mean, left = propagate_together(matrix, target, centre, covariance, 60)
+    gain = covariance @ matrix.T / (matrix @ covariance @ matrix.T)
+    draws = rng.multivariate_normal(centre[0], covariance, 400_000)
+    draws = draws + (target - draws @ matrix.T) @ gain.T  # exact draws given the equation
+    inside = draws[((draws >= 0) & (draws <= 1)).all(axis=1)]
+    assert mean[0] == pytest.approx(inside.mean(axis=0), abs=5e-3)
+    assert left[0] == pytest.approx(inside.var(axis=0), rel=0.1)
+
+
+def test_together_without_correlation_is_the_independent_one() -> None:
+    rng = np.random.default_rng(2)
+    matrix, _ = reduce(rng.normal(size=(2, 6)), np.zeros((1, 2)))
+    truth, spread = rng.random((20, 6)), rng.uniform(0.02, 0.2, 6)
+    centre = rng.random((20, 6))
+    one, _ = propagate_together(matrix, truth @ matrix.T, centre, np.diag(spread), 60)
+    tilt = cut_normal(centre, np.broadcast_to(spread, centre.shape))
+    two, _ = propagate(matrix, truth @ matrix.T, centre, np.broadcast_to(spread, centre.shape), tilt, 60)
+    assert one == pytest.approx(two, abs=5e-3)
+
+
+def smooth_rows(rng: np.random.Generator, width: int, reach: float) -> np.ndarray:
+    """Rows and column means that change slowly from column to column."""
+    fading = np.exp(-np.abs(np.subtract.outer(np.arange(width), np.arange(width))) / reach)
+    means = 0.5 + rng.multivariate_normal(np.zeros(width), 0.02 * fading)
+    return np.clip(means + rng.multivariate_normal(np.zeros(width), 0.01 * fading, 500), 0.0, 1.0)
+
+
+def test_neighbours_tell_of_the_means_where_columns_are_ordered() -> None:
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = smooth_rows(rng, 20, 6.0)
+        order = rng.permutation(20)
+        places = Places(order[:8], order[8:])
+        matrix, _ = reduce(rng.normal(size=(2, 12)), np.zeros((1, 2)))
+        own, unknown = rows[:, order[:8]], rows[:, order[8:]]
+        told = (unknown @ matrix.T).mean(axis=0)
+        shuffled = Places(*np.split(rng.permutation(20), [8]))
+        errors = [
+            np.mean((column_means(matrix, told, own.mean(axis=0), where)[0] - unknown.mean(axis=0)) ** 2)
+            for where in (places, shuffled)
+        ]
+        ratios.append(errors)
+    right, wrong = np.mean(ratios, axis=0)
+    assert right < 0.7 * wrong
+
+
+def test_the_fitted_covariance_follows_the_columns() -> None:
+    rng = np.random.default_rng(0)
+    rows = smooth_rows(rng, 16, 4.0)
+    places = Places(np.arange(0, 16, 2), np.arange(1, 16, 2))
+    own, unknown = rows[:, places.known], rows[:, places.unknown]
+    matrix, _ = reduce(rng.normal(size=(3, 8)), np.zeros((1, 3)))
+    fitted = cell_covariance(matrix, unknown @ matrix.T, own, unknown.mean(axis=0), places)
+    real = np.corrcoef(np.hstack([own, unknown]).T)
+    deviations = np.sqrt(np.diag(fitted))
+    assert np.abs(fitted / np.outer(deviations, deviations) - real).mean() < 0.15
+
+
 @pytest.mark.parametrize("unknown", [0.3, 0.5])
 def test_at_most_two_thirds_of_esas_error_on_digits(unknown: float) -> None:
     ratios = []
@@ -129,3 +197,12 @@ def test_no_known_spread_is_survived() -> None:
     table.values[:, :] = np.round(table.values)
     view = cut(world(table=table, unknown=7), LUO2021)
     assert np.isfinite(guess(view)).all()
+
+
+def test_nothing_known_and_nothing_told_is_survived() -> None:
+    empty = np.empty((4, 0))
+    mean, left = column_means(np.empty((0, 3)), np.empty(0), np.empty(0), Places(np.arange(0), np.arange(3)))
+    assert mean == pytest.approx(np.full(3, 0.5), abs=0.02)
+    assert (left > 0).all()
+    fitted = cell_covariance(np.empty((0, 3)), empty, empty, mean, Places(np.arange(0), np.arange(3)))
+    assert np.isfinite(fitted).all()
