@@ -4,8 +4,7 @@ Scores tell of the unknown columns only through t = x W. So by the tower rule E[
 E[x | t] close to linear it is enough to put E[t | release] where the exact t would have been. That mean is drawn for:
     prior     t_i ~ N(m + shift_i W'1, S), with m and S as exchangeable columns have them (or as auxiliary rows have them),
               then refitted to all rows at once (a few rounds of Monte Carlo EM)
-    release   rounding: v in [r, r + 10^-b); label only: the largest score; codebook: the cell of the codeword;
-              noise: a Gaussian around v; purifier: the network's output, up to a small width
+    release   fits or not (rounding, label only, codebook) or a Gaussian around it (noise, purifier): `release.py`
     draws     elliptical slice sampling, all rows at once: for one score at a time, then for all of a row's scores
 No defence on the scores: the equations are those of ESA, bit for bit.
 """
@@ -16,11 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_ndtr
+import torch
 
 from plumbob.attacks.columns import PSEUDO, from_complete_rows, row_shift
 from plumbob.attacks.equation_solving import Equations, equations
+from plumbob.attacks.release import meaning
 from plumbob.bundle import Array
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.logistic_regression import LinearModel
@@ -30,7 +29,7 @@ ROUNDS = (8, 8, 8)  # sweeps of each round of EM, on FEW rows; the first third o
 FEW = 500
 FINAL = 30  # sweeps for all rows with the prior that EM has found
 SHRINKS = 25  # tries of one slice before a row stays where it is
-WIDTH = 0.005  # how exactly a purified score is matched
+FITS = 1e-24  # squared distance up to which scores fit a release, for rounding
 
 # (scores, rows they belong to) -> log likelihood of what those rows were told, up to a constant
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
@@ -62,75 +61,17 @@ def adapted(view: View, rng: np.random.Generator) -> Equations:
 
 
 def read(scores: FloatArray, defence: Mapping[str, Array]) -> Told | None:
-    """The meaning of released scores; where several defences changed them, that of the coarsest. None: as they were."""
-    if "label_only/on" in defence:
-        return _label(scores)
-    if "codebook/words" in defence:
-        return _codeword(scores, np.asarray(defence["codebook/words"], dtype=np.float64))
-    if "rounding/on" in defence:
-        return _rounded(scores, 10.0 ** -int(defence["rounding/digits"]))
-    if "purifier/encode" in defence:
-        return _purified(scores, {key: np.asarray(value) for key, value in defence.items()})
-    if "noise/on" in defence:
-        return _noisy(scores, float(defence["noise/sigma"]), bool(defence["noise/clip"]))
-    return None
+    """The meaning of released scores as a likelihood. None: they are as they were."""
+    known = meaning(defence)
+    if known is None:
+        return None
+    released, misfit, hard, width = torch.tensor(scores), known.misfit, known.hard, known.width
 
+    def likelihood(v: FloatArray, rows: IntArray) -> FloatArray:
+        off = misfit(torch.from_numpy(v), released[torch.from_numpy(rows)]).numpy()
+        return np.where(off <= FITS, 0.0, -np.inf) if hard else np.asarray(-0.5 * off / width**2)
 
-def _hard(fits: NDArray[np.bool_] | np.bool_) -> FloatArray:
-    return np.where(fits, 0.0, -np.inf)
-
-
-def _label(scores: FloatArray) -> Told:
-    label = np.argmax(scores, axis=1)
-    start = np.full(scores.shape, 0.5 / scores.shape[1])
-    start[np.arange(len(scores)), label] += 0.5
-    return Told(lambda v, rows: _hard(np.argmax(v, axis=1) == label[rows]), start)
-
-
-def _codeword(scores: FloatArray, words: FloatArray) -> Told:
-    def cell(v: FloatArray) -> IntArray:
-        distance = (words**2).sum(axis=1) - 2.0 * v @ words.T
-        other = np.argmax(v, axis=1)[:, None] != np.argmax(words, axis=1)
-        return np.asarray(np.argmin(np.where(other, np.inf, distance), axis=1))
-
-    mine = cell(scores)
-    return Told(lambda v, rows: _hard(cell(v) == mine[rows]), words[mine])
-
-
-def _rounded(scores: FloatArray, step: float) -> Told:
-    low, high = scores - 1e-12, scores + step + 1e-12
-    # The rounded parts add up to 1 - sum(r); dealt out evenly, each is below one step.
-    rest = np.clip(1.0 - scores.sum(axis=1, keepdims=True), 0.0, None) / scores.shape[1]
-    return Told(lambda v, rows: _hard(np.all((v >= low[rows]) & (v < high[rows]), axis=1)), scores + rest)
-
-
-def _noisy(scores: FloatArray, sigma: float, clipped: bool) -> Told:
-    start = np.maximum(scores, 1e-3)
-
-    def plain(v: FloatArray, rows: IntArray) -> FloatArray:
-        return np.asarray(-0.5 * ((scores[rows] - v) ** 2).sum(axis=1) / sigma**2)
-
-    def cut(v: FloatArray, rows: IntArray) -> FloatArray:
-        """What was cut to 0 says only that it was below; the scale that renormalising took is the best fitting one."""
-        seen, zero = scores[rows], scores[rows] <= 0.0
-        scale = (seen * v).sum(axis=1, keepdims=True) / np.maximum((seen**2).sum(axis=1, keepdims=True), 1e-12)
-        fit = -0.5 * ((seen * scale - v) / sigma) ** 2
-        return np.asarray(np.where(zero, log_ndtr(-v / sigma), fit).sum(axis=1))
-
-    return Told(cut if clipped else plain, start / start.sum(axis=1, keepdims=True))
-
-
-def _purified(scores: FloatArray, defence: Mapping[str, Array]) -> Told:
-    def purify(v: FloatArray) -> FloatArray:
-        hidden = np.maximum(v @ defence["purifier/encode"] + defence["purifier/encode_bias"], 0.0)
-        out = np.maximum(hidden @ defence["purifier/decode"] + defence["purifier/decode_bias"], 0.0)
-        return np.asarray(out / np.maximum(out.sum(axis=1, keepdims=True), 1e-12))
-
-    start = np.maximum(scores, 1e-3)
-    return Told(
-        lambda v, rows: np.asarray(-0.5 * ((purify(v) - scores[rows]) ** 2).sum(axis=1) / WIDTH**2),
-        start / start.sum(axis=1, keepdims=True),
-    )
+    return Told(likelihood, known.start(released).numpy())
 
 
 def prior(view: View, weights: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 ln v_k - ln v_{k+1} = x (theta_k - theta_{k+1}) + b_k - b_{k+1}; what the curious party knows goes to the other side and
 x_target = pinv(Theta) a. Exact when the unknown columns are at most c - 1 and Theta has full rank; else the shortest answer.
+With `adaptive` the right-hand sides a are what they are on average given the release of a known defence (`adaptive.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def equations(view: View) -> Equations:
 
 
 class EquationSolving(Attack):
-    """ESA as published: the pseudo-inverse applied to all rows in one product."""
+    """ESA as published: the pseudo-inverse applied to all rows in one product. `adaptive`: it knows of the defence."""
 
     name = "equation_solving"
     summary = "ESA: the scores of logistic regression as linear equations, solved by the pseudo-inverse"
@@ -51,6 +52,11 @@ class EquationSolving(Attack):
     protocols = ("logistic_regression",)
     requires = (WhiteBox,)
 
+    def __init__(self, *, adaptive: bool = False) -> None:
+        self.adaptive = adaptive
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        system = equations(view)
+        from plumbob.attacks.adaptive import adapted  # which builds on the equations above
+
+        system = adapted(view, rng) if self.adaptive else equations(view)
         return Guess(view.unknown_names, system.right @ np.linalg.pinv(system.left).T)

@@ -5,7 +5,8 @@ completed row, and f_G is trained until these scores match the observed ones (Eq
     min over f_G of   mean_t |f(x_own, f_G(x_own, r)) - v|^2  +  weight * sum_j var(f_G)_j
 It never sees a true value: what it learns of a column is what the scores and the known columns say of it. A forest has
 no gradient, so a network is first fitted to its votes on rows drawn evenly from the whole space (Section V-B); the
-generator is then trained through that network, against the scores that the forest really gave.
+generator is then trained through that network, against the scores that the forest really gave. Scores that a known
+defence changed: their misfit to the release takes the place of the distance (`release.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.release import Misfit, meaning
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.protocols import Forest, LinearModel, Network
@@ -125,6 +127,8 @@ class GenerativeRegression(Attack):
             logits = surrogate(model, len(view.known) + len(view.unknown), math.ceil(updates / 3), random)
         else:
             logits = logits_of(view.protocol, model.arrays())
+        known = meaning(view.defence)
+        misfit = plain_misfit if known is None else known.misfit
         make, parameters = self._maker(own, len(view.unknown), random)
         optimiser = torch.optim.Adam(parameters, lr=self.rate, fused=True)
         done = 0
@@ -134,7 +138,7 @@ class GenerativeRegression(Attack):
                     break
                 optimiser.param_groups[0]["lr"] = self.rate * self._share_of_rate(done, updates)
                 made = make(rows)
-                loss = score_loss(logits, own[rows], made, observed[rows])
+                loss = score_loss(logits, own[rows], made, observed[rows], misfit)
                 if self.constraint and self.generator:
                     loss = loss + VARIANCE_WEIGHT * made.var(dim=0, correction=0).sum()
                 optimiser.zero_grad()
@@ -186,10 +190,14 @@ class GenerativeRegression(Attack):
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
 
-def score_loss(logits: Logits, own: Tensor, made: Tensor, observed: Tensor) -> Tensor:
-    """Squared distance of the completed rows' scores from the observed ones, mean over rows."""
-    scores = torch.softmax(logits(torch.cat([own, made], dim=1)), dim=1)
-    return ((scores - observed) ** 2).sum(dim=1).mean()
+def plain_misfit(scores: Tensor, observed: Tensor) -> Tensor:
+    """Squared distance of each row's scores from the observed ones."""
+    return ((scores - observed) ** 2).sum(dim=1)
+
+
+def score_loss(logits: Logits, own: Tensor, made: Tensor, observed: Tensor, misfit: Misfit) -> Tensor:
+    """How far the completed rows' scores are from what was observed of them, mean over rows."""
+    return misfit(torch.softmax(logits(torch.cat([own, made], dim=1)), dim=1), observed).mean()
 
 
 def surrogate(forest: Forest, columns: int, updates: int, random: torch.Generator) -> Logits:

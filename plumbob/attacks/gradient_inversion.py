@@ -7,6 +7,7 @@ Adam works cell by cell, so with the sum of the rows' losses all rows go at once
 
 "Until D approaches 0" takes Adam very long where a score is small. So a few rounds of damped Gauss-Newton finish: the
 shortest move to a point whose log-scores fit, kept where D did not grow by it. `finish=0, rate=0.001` is the paper's.
+Scores that a known defence changed: D is their misfit to the release (`release.py`), and only sharp rows are finished.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.release import Meaning, meaning
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.protocols.differentiable import logits_of
@@ -27,6 +29,7 @@ from plumbob.threats import View, WhiteBox
 
 Loss = Literal["mse", "kld"]
 Outputs = Callable[[Tensor, Tensor], Tensor]  # what is known of the rows, a guess of the rest -> log scores
+Distance = Callable[[Tensor, Tensor], Tensor]  # log scores, what was seen -> D of every row
 
 CHUNK = 1024  # rows searched together: few enough to stay in the cache
 SLACK = 1e-12  # D may grow by so much while the log-scores come closer: below it D is rounding
@@ -68,6 +71,7 @@ class GradientInversion(Attack):
             steps=self.steps,
             rate=self.rate,
             finish=self.finish,
+            told=meaning(view.defence),
         )
         return Guess(view.unknown_names, values)
 
@@ -92,16 +96,26 @@ def invert(
     steps: int,
     rate: float,
     finish: int,
+    told: Meaning | None = None,
 ) -> FloatArray:
     """Estimates (rows x count) of what `outputs` was not told; rows whose scores were withheld stay at zero."""
+    far = distance(loss, told)
     values = np.zeros((len(known), count))
-    told = np.flatnonzero(~np.isnan(scores).any(axis=1))
-    for begin in range(0, len(told), CHUNK):
-        rows = told[begin : begin + CHUNK]
+    answered = np.flatnonzero(~np.isnan(scores).any(axis=1))
+    for begin in range(0, len(answered), CHUNK):
+        rows = answered[begin : begin + CHUNK]
         given, seen = torch.tensor(known[rows]), torch.tensor(scores[rows])
-        guess = _adam(outputs, given, seen, count, loss, steps, rate)
-        values[rows] = _finished(outputs, given, seen, guess, loss, finish).numpy()
+        guess = _adam(outputs, given, seen, count, far, steps, rate)
+        sharp = (seen > 0).all(dim=1) if told is None else told.sharp(seen)
+        values[rows] = _finished(outputs, given, seen, guess, far, finish, sharp).numpy()
     return values
+
+
+def distance(loss: Loss, told: Meaning | None) -> Distance:
+    """D for scores as they were, or the misfit to what a known defence made of them."""
+    if told is None:
+        return lambda logits, seen: distances(logits, seen, loss)
+    return lambda logits, seen: told.misfit(torch.softmax(logits, dim=1), seen)
 
 
 def distances(logits: Tensor, seen: Tensor, loss: Loss) -> Tensor:
@@ -112,12 +126,12 @@ def distances(logits: Tensor, seen: Tensor, loss: Loss) -> Tensor:
     return (torch.xlogy(seen, seen) - seen * torch.log_softmax(logits, dim=1)).sum(dim=1)
 
 
-def _adam(outputs: Outputs, given: Tensor, seen: Tensor, count: int, loss: Loss, steps: int, rate: float) -> Tensor:
+def _adam(outputs: Outputs, given: Tensor, seen: Tensor, count: int, far: Distance, steps: int, rate: float) -> Tensor:
     """Algorithm 1 for a chunk of rows. Adam is written out: its bookkeeping would cost more than the gradients."""
     guess = torch.zeros((len(given), count), dtype=torch.float64, requires_grad=True)
     first, second = torch.zeros_like(guess), torch.zeros_like(guess)
     for step in range(1, steps + 1):
-        (slope,) = torch.autograd.grad(distances(outputs(given, guess), seen, loss).sum(), guess)
+        (slope,) = torch.autograd.grad(far(outputs(given, guess), seen).sum(), guess)
         with torch.no_grad():
             first.mul_(BETAS[0]).add_(slope, alpha=1 - BETAS[0])
             second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
@@ -126,24 +140,26 @@ def _adam(outputs: Outputs, given: Tensor, seen: Tensor, count: int, loss: Loss,
     return guess.detach()
 
 
-def _finished(outputs: Outputs, given: Tensor, seen: Tensor, start: Tensor, loss: Loss, rounds: int) -> Tensor:
+def _finished(
+    outputs: Outputs, given: Tensor, seen: Tensor, start: Tensor, far: Distance, rounds: int, sharp: Tensor
+) -> Tensor:
     """Damped Gauss-Newton (Levenberg-Marquardt) on r = Q (ln c - ln c'), row by row but all at once.
 
-    Q has orthonormal rows and takes out the common shift that softmax does not show. A row with a score that is not
-    above zero (rounded, noised, underflown) has no r and stays at its start.
+    Q has orthonormal rows and takes out the common shift that softmax does not show. A row that is not sharp, with a
+    score that is not above zero or that a defence blurred, has no r worth following and stays at its start.
     """
-    guess, mine = start.clone(), torch.nonzero((seen > 0).all(dim=1))[:, 0]
+    guess, mine = start.clone(), torch.nonzero(sharp)[:, 0]
     if rounds == 0 or not len(mine):
         return guess
     given, seen, here = given[mine], seen[mine], start[mine]
     basis = _contrasts(seen.shape[1])
     target = torch.log(seen) @ basis.T
     damping = torch.full((len(mine),), 1e-3, dtype=torch.float64)
-    residual, slopes, before = _linearised(outputs, given, seen, here, target, basis, loss)
+    residual, slopes, before = _linearised(outputs, given, seen, here, target, basis, far)
     after = before
     for _ in range(rounds):
         moved = here + _damped_step(residual, slopes, damping)
-        new_residual, new_slopes, new_loss = _linearised(outputs, given, seen, moved, target, basis, loss)
+        new_residual, new_slopes, new_loss = _linearised(outputs, given, seen, moved, target, basis, far)
         better = new_residual.square().sum(dim=1) <= residual.square().sum(dim=1)
         here = torch.where(better[:, None], moved, here)
         residual = torch.where(better[:, None], new_residual, residual)
@@ -162,7 +178,7 @@ def _contrasts(classes: int) -> Tensor:
 
 
 def _linearised(
-    outputs: Outputs, given: Tensor, seen: Tensor, guess: Tensor, target: Tensor, basis: Tensor, loss: Loss
+    outputs: Outputs, given: Tensor, seen: Tensor, guess: Tensor, target: Tensor, basis: Tensor, far: Distance
 ) -> tuple[Tensor, Tensor, Tensor]:
     """r (rows x classes - 1), its slopes (rows x classes - 1 x columns) with the sign turned, and D."""
     point = guess.detach().requires_grad_()
@@ -174,7 +190,7 @@ def _linearised(
     return (
         target - contrasts.detach(),
         torch.stack(slopes, dim=1),
-        distances(logits.detach(), seen, loss),
+        far(logits.detach(), seen),
     )
 
 
