@@ -71,7 +71,7 @@ def read(scores: FloatArray, defence: Mapping[str, Array]) -> Told | None:
         off = misfit(torch.from_numpy(v), released[torch.from_numpy(rows)]).numpy()
         return np.where(off <= FITS, 0.0, -np.inf) if hard else np.asarray(-0.5 * off / width**2)
 
-    return Told(likelihood, known.start(released).numpy())
+    return Told(likelihood, known.middle(released).numpy())
 
 
 def prior(view: View, weights: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -6,7 +6,7 @@ completed row, and f_G is trained until these scores match the observed ones (Eq
 It never sees a true value: what it learns of a column is what the scores and the known columns say of it. A forest has
 no gradient, so a network is first fitted to its votes on rows drawn evenly from the whole space (Section V-B); the
 generator is then trained through that network, against the scores that the forest really gave. Scores that a known
-defence changed: their misfit to the release takes the place of the distance (`release.py`).
+defence changed: their distance from what fits the release takes the place of the plain one (`release.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.release import Misfit, meaning
+from plumbob.attacks.release import Misfit, meaning, squared
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.protocols import Forest, LinearModel, Network
@@ -128,7 +128,7 @@ class GenerativeRegression(Attack):
         else:
             logits = logits_of(view.protocol, model.arrays())
         known = meaning(view.defence)
-        misfit = plain_misfit if known is None else known.misfit
+        far = squared if known is None else known.distance
         make, parameters = self._maker(own, len(view.unknown), random)
         optimiser = torch.optim.Adam(parameters, lr=self.rate, fused=True)
         done = 0
@@ -138,7 +138,7 @@ class GenerativeRegression(Attack):
                     break
                 optimiser.param_groups[0]["lr"] = self.rate * self._share_of_rate(done, updates)
                 made = make(rows)
-                loss = score_loss(logits, own[rows], made, observed[rows], misfit)
+                loss = score_loss(logits, own[rows], made, observed[rows], far)
                 if self.constraint and self.generator:
                     loss = loss + VARIANCE_WEIGHT * made.var(dim=0, correction=0).sum()
                 optimiser.zero_grad()
@@ -190,14 +190,9 @@ class GenerativeRegression(Attack):
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
 
-def plain_misfit(scores: Tensor, observed: Tensor) -> Tensor:
-    """Squared distance of each row's scores from the observed ones."""
-    return ((scores - observed) ** 2).sum(dim=1)
-
-
-def score_loss(logits: Logits, own: Tensor, made: Tensor, observed: Tensor, misfit: Misfit) -> Tensor:
+def score_loss(logits: Logits, own: Tensor, made: Tensor, observed: Tensor, far: Misfit) -> Tensor:
     """How far the completed rows' scores are from what was observed of them, mean over rows."""
-    return misfit(torch.softmax(logits(torch.cat([own, made], dim=1)), dim=1), observed).mean()
+    return far(torch.softmax(logits(torch.cat([own, made], dim=1)), dim=1), observed).mean()
 
 
 def surrogate(forest: Forest, columns: int, updates: int, random: torch.Generator) -> Logits:

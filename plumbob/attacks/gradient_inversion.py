@@ -7,7 +7,8 @@ Adam works cell by cell, so with the sum of the rows' losses all rows go at once
 
 "Until D approaches 0" takes Adam very long where a score is small. So a few rounds of damped Gauss-Newton finish: the
 shortest move to a point whose log-scores fit, kept where D did not grow by it. `finish=0, rate=0.001` is the paper's.
-Scores that a known defence changed: D is their misfit to the release (`release.py`), and only sharp rows are finished.
+Scores that a known defence changed: D is their distance from the release (`release.py`), and log-scores that are not known
+are not followed.
 """
 
 from __future__ import annotations
@@ -106,16 +107,18 @@ def invert(
         rows = answered[begin : begin + CHUNK]
         given, seen = torch.tensor(known[rows]), torch.tensor(scores[rows])
         guess = _adam(outputs, given, seen, count, far, steps, rate)
-        sharp = (seen > 0).all(dim=1) if told is None else told.sharp(seen)
-        values[rows] = _finished(outputs, given, seen, guess, far, finish, sharp).numpy()
+        aim, least = (seen, 0.0) if told is None else (told.middle(seen), told.width)
+        sharp = torch.nonzero((aim > least).all(dim=1))[:, 0]
+        guess[sharp] = _finished(outputs, given[sharp], seen[sharp], aim[sharp], guess[sharp], far, finish)
+        values[rows] = guess.numpy()
     return values
 
 
 def distance(loss: Loss, told: Meaning | None) -> Distance:
-    """D for scores as they were, or the misfit to what a known defence made of them."""
+    """D for scores as they were, or the distance from what a known defence made of them."""
     if told is None:
         return lambda logits, seen: distances(logits, seen, loss)
-    return lambda logits, seen: told.misfit(torch.softmax(logits, dim=1), seen)
+    return lambda logits, seen: told.distance(torch.softmax(logits, dim=1), seen)
 
 
 def distances(logits: Tensor, seen: Tensor, loss: Loss) -> Tensor:
@@ -141,20 +144,18 @@ def _adam(outputs: Outputs, given: Tensor, seen: Tensor, count: int, far: Distan
 
 
 def _finished(
-    outputs: Outputs, given: Tensor, seen: Tensor, start: Tensor, far: Distance, rounds: int, sharp: Tensor
+    outputs: Outputs, given: Tensor, seen: Tensor, aim: Tensor, start: Tensor, far: Distance, rounds: int
 ) -> Tensor:
     """Damped Gauss-Newton (Levenberg-Marquardt) on r = Q (ln c - ln c'), row by row but all at once.
 
-    Q has orthonormal rows and takes out the common shift that softmax does not show. A row that is not sharp, with a
-    score that is not above zero or that a defence blurred, has no r worth following and stays at its start.
+    Q has orthonormal rows and takes out the common shift that softmax does not show. Rows must have scores to aim at
+    that are above zero.
     """
-    guess, mine = start.clone(), torch.nonzero(sharp)[:, 0]
-    if rounds == 0 or not len(mine):
-        return guess
-    given, seen, here = given[mine], seen[mine], start[mine]
+    if rounds == 0 or not len(start):
+        return start
     basis = _contrasts(seen.shape[1])
-    target = torch.log(seen) @ basis.T
-    damping = torch.full((len(mine),), 1e-3, dtype=torch.float64)
+    target, here = torch.log(aim) @ basis.T, start
+    damping = torch.full((len(start),), 1e-3, dtype=torch.float64)
     residual, slopes, before = _linearised(outputs, given, seen, here, target, basis, far)
     after = before
     for _ in range(rounds):
@@ -166,8 +167,7 @@ def _finished(
         slopes = torch.where(better[:, None, None], new_slopes, slopes)
         after = torch.where(better, new_loss, after)
         damping = torch.where(better, damping / 30, damping * 10).clamp(1e-15, 1e6)
-    guess[mine] = torch.where((after <= before + SLACK)[:, None], here, start[mine])
-    return guess
+    return torch.where((after <= before + SLACK)[:, None], here, start)
 
 
 def _contrasts(classes: int) -> Tensor:

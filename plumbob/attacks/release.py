@@ -7,6 +7,8 @@ is zero, or least, for those and grows with the squared distance from them:
     codebook     v to the farthest border of the word's cell that it lies beyond
     purifier     purify(v) to r
     noise        v to r; where scores were cut at 0, a cut one says only that it was below
+A search that stopped where the misfit ends would end at the border of what fits. So its distance adds |v - middle|^2, the
+middle being scores in the midst of those that fit: the interval filled up, the word, a noisy score's mean given v >= 0.
 Where several defences changed the scores it is that of the coarsest. Not changed: there is no meaning but the scores.
 """
 
@@ -22,12 +24,11 @@ from torch import Tensor
 
 from plumbob.bundle import Array
 
-SHARP = 100.0  # a score of so many widths has a logarithm known to about 1 %
 PURIFIED = 0.005  # how exactly a purified score is matched
-LEAST = 1e-3  # what a score that was told as 0 or less is taken for, to start from
+LEAST = 1e-3  # what a purified score of 0 is taken for
 
 Misfit = Callable[[Tensor, Tensor], Tensor]  # scores, what was released of them -> squared distance of every row
-Start = Callable[[Tensor], Tensor]  # what was released -> scores that fit it
+Middle = Callable[[Tensor], Tensor]  # what was released -> scores in the midst of those that fit
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,18 @@ class Meaning:
     """What is known of the way from scores to their release."""
 
     misfit: Misfit
-    start: Start
-    width: float  # about how far a released score is from the real one; infinite where that cannot be said
+    middle: Middle
+    width: float  # about how far the real score is from the middle; scores below it have no known logarithm
     hard: bool  # scores fit or do not; else they are the less likely the farther, on the scale of `width`
 
-    def sharp(self, released: Tensor) -> Tensor:
-        """Rows whose log-scores may be taken as they are."""
-        return (released > SHARP * self.width).all(dim=1)
+    def distance(self, scores: Tensor, released: Tensor) -> Tensor:
+        """What a search makes small: the misfit, and among scores that fit the way to their middle."""
+        return self.misfit(scores, released) + squared(scores, self.middle(released))
+
+
+def squared(scores: Tensor, others: Tensor) -> Tensor:
+    """Squared distance of every row."""
+    return ((scores - others) ** 2).sum(dim=1)
 
 
 def meaning(defence: Mapping[str, Array]) -> Meaning | None:
@@ -50,14 +56,15 @@ def meaning(defence: Mapping[str, Array]) -> Meaning | None:
         return Meaning(_beyond_class, _half_named, math.inf, True)
     if "codebook/words" in defence:
         words = torch.tensor(np.asarray(defence["codebook/words"], dtype=np.float64))
-        return Meaning(_codebook(words), lambda r: words.to(r)[_nearest(r, words)], math.inf, True)
+        return Meaning(_codebook(words), lambda r: words.to(r)[_nearest(r, words)], 0.0, True)
     if "rounding/on" in defence:
         step, sigma = 10.0 ** -int(defence["rounding/digits"]), noise_width(defence)
         return Meaning(_interval(step), _filled_up, step + sigma, sigma == 0.0)
     if "purifier/encode" in defence:
-        return Meaning(_purified(defence), _as_scores, PURIFIED, False)
+        return Meaning(_purified(defence), _above_zero, PURIFIED, False)
     if "noise/on" in defence:
-        return Meaning(_noise(defence), _as_scores, noise_width(defence), False)
+        sigma = noise_width(defence)
+        return Meaning(_noise(defence), lambda r: _denoised(r, sigma), sigma, False)
     return None
 
 
@@ -130,7 +137,7 @@ def _purified(defence: Mapping[str, Array]) -> Misfit:
         out = torch.relu(torch.relu(scores @ encode + encode_bias) @ decode + decode_bias)
         total = out.sum(dim=1, keepdim=True)
         made = torch.where(total > 0, out / total.clamp(min=1e-12), 1.0 / out.shape[1])
-        return ((made - released) ** 2).sum(dim=1)
+        return squared(made, released)
 
     return misfit
 
@@ -138,7 +145,7 @@ def _purified(defence: Mapping[str, Array]) -> Misfit:
 def _noise(defence: Mapping[str, Array]) -> Misfit:
     sigma = float(defence["noise/sigma"])
     if not bool(defence["noise/clip"]):
-        return lambda scores, released: ((scores - released) ** 2).sum(dim=1)
+        return squared
     return _cut_once(sigma) if _repeats(defence) == 1 else _cut_often(sigma)
 
 
@@ -161,11 +168,19 @@ def _cut_often(sigma: float) -> Misfit:
         share = scores / sigma
         bell = torch.exp(-0.5 * share**2) / math.sqrt(2.0 * math.pi)
         mean: Tensor = scores * torch.special.ndtr(share) + sigma * bell
-        return ((mean / mean.sum(dim=1, keepdim=True) - released) ** 2).sum(dim=1)
+        return squared(mean / mean.sum(dim=1, keepdim=True), released)
 
     return misfit
 
 
-def _as_scores(released: Tensor) -> Tensor:
+def _denoised(released: Tensor, sigma: float) -> Tensor:
+    """The mean of r + noise given that it is not negative: r + sigma phi(r / sigma) / Phi(r / sigma)."""
+    share = released / sigma
+    bell = torch.exp(-0.5 * share**2 - torch.special.log_ndtr(share)) / math.sqrt(2.0 * math.pi)
+    mean = (released + sigma * bell).clamp(min=1e-12)
+    return mean / mean.sum(dim=1, keepdim=True)
+
+
+def _above_zero(released: Tensor) -> Tensor:
     above = released.clamp(min=LEAST)
     return above / above.sum(dim=1, keepdim=True)
