@@ -24,7 +24,7 @@ from plumbob import __version__
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.plan import Plan, make_plan, read_plan
-from plumbob.audit.run import cases, key, run, units
+from plumbob.audit.run import cases, key, run, units, untried
 from plumbob.audit.source import Source, open_source
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
@@ -95,7 +95,7 @@ def run_audit(
             progress(count, total)
         order = {name: i for i, name in enumerate(wanted)}
         findings = sorted(read_findings(store), key=lambda finding: order[finding.key])
-        notes = (*source.notes, *_cautions(source))
+        notes = (*source.notes, *_cautions(source), *untried(plan))
         _render(folder, plan, findings, notes, command)
     return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
 

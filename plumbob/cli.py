@@ -82,6 +82,7 @@ def audit(
     seed: Annotated[int | None, typer.Option(help="Seed of every random draw (default: the plan's, else 0).")] = None,
     effort: Annotated[Effort | None, typer.Option(help="Trials, shares of unknown columns and rows.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that work at once.")] = 1,
+    sweep: Annotated[bool, typer.Option("--sweep", help="Try every defence, and say which one to take.")] = False,
     transcripts: Annotated[bool, typer.Option(help="Keep the transcripts too. They hold raw private values.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -96,13 +97,14 @@ def audit(
         changes["seed"] = _at_least(seed, 0, "--seed")
     if effort is not None:
         changes["effort"] = effort.value
+    chosen = chosen.model_copy(update=changes)
     with _progress("auditing", "trials") as advance:
         result = run_audit(
-            chosen.model_copy(update=changes),
+            chosen.swept() if sweep else chosen,
             out,
             workers=workers,
             transcripts=transcripts,
-            command=_command(plan, seed, effort),
+            command=_command(plan, seed, effort, sweep),
             progress=advance,
         )
     if as_json:
@@ -114,11 +116,12 @@ def audit(
     console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _command(plan: Path | None, seed: int | None, effort: Effort | None) -> str:
+def _command(plan: Path | None, seed: int | None, effort: Effort | None, sweep: bool) -> str:
     """The command that repeats an audit, without folders of this machine."""
     words = ["plumbob", "audit"] + ([plan.name] if plan else [])
     words += ["--effort", effort.value] if effort else []
     words += ["--seed", str(seed)] if seed is not None else []
+    words += ["--sweep"] if sweep else []
     return shlex.join(words)
 
 

@@ -106,6 +106,11 @@ THREATS: dict[str, Threat] = {
             (WhiteBox(), Schema(), AuxiliaryRows(100)),
         ),
         Threat(
+            "active-black-box-auxiliary",
+            "the active party, which sees the scores but not the model and has 100 complete rows of other people",
+            (Schema(), AuxiliaryRows(100)),
+        ),
+        Threat(
             "collusion",
             "the active party with every passive party but one, which know the model, names and ranges",
             (WhiteBox(), Schema()),

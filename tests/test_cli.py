@@ -103,7 +103,8 @@ def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) 
         lines = (tmp_path / name / "findings.jsonl").read_text().splitlines()
         found = [json.loads(line) for line in lines]
         return sorted(
-            ({k: v for k, v in f.items() if k not in ("seconds", "peak_mb")} for f in found), key=lambda f: f["key"]
+            ({k: v for k, v in f.items() if "seconds" not in k and k != "peak_mb"} for f in found),
+            key=lambda f: f["key"],
         )
 
     assert numbers("one") == numbers("two") == numbers("three")
@@ -166,6 +167,23 @@ def test_a_plan_that_cannot_be_run_on_its_data_leaves_no_folder(tmp_path: Path, 
 def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path)
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
+
+
+def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "data: {name: breast, sample: 150}\nunknown: 0.1\nprotocols: decision_tree\nattacks: path_restriction\n"
+        "trials: 2\nrows: 60\n"
+    )
+    done = plumbob("audit", "plan.yaml", "--out", "out", "--sweep", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "For decision tree on breast, " in done.stdout
+    assert "rounding (digits=1)" in done.stdout
+    kept = (tmp_path / "out" / "plan.yaml").read_text()
+    assert "name: label_only" in kept
+    assert "name: dropout" not in kept
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "plumbob audit plan.yaml --sweep" in page
+    assert "hide_model was not tried on decision_tree" in page
 
 
 def test_the_seed_decides(plan: Path, tmp_path: Path) -> None:

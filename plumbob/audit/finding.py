@@ -34,6 +34,10 @@ class Finding:
     score: Score
     seconds: float
     peak_mb: float
+    white_box: bool = True  # whether the curious parties knew the model
+    train_seconds: float = 0.0
+    predict_seconds: float = 0.0  # with what the defence does before scores are released
+    bytes_sent: int = 0  # payloads of all messages
 
     def to_line(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
+from plumbob.audit import sweep
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import Defence, defence_named
@@ -219,6 +220,18 @@ class Plan(_Part):
         silent = {key: value for key, value in values.items() if getattr(self, key) is None}
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
 
+    def swept(self) -> Plan:
+        """The same plan with the defence sweep, and with a white-box and a black-box threat."""
+        protocols = [part.protocol() for part in self.protocols]
+        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.SWEEP]
+        defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
+        boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
+        missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]
+        threats = (*self.threats, *(ThreatPlan(name=name) for name in missing))
+        dealt = self.unknown is None and not self.data.parties
+        unknown = sweep.UNKNOWN if dealt else self.unknown
+        return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown})
+
     @property
     def fitting_attacks(self) -> tuple[str, ...]:
         return self.attacks if self.attacks is not None else tuple(attacks())
@@ -274,8 +287,10 @@ def make_plan(raw: Any, source: str = "plan", folder: Path = Path()) -> Plan:
     """A checked plan from plain data, with one clear sentence if it is wrong."""
     if not isinstance(raw, Mapping):
         raise BadInput(f"{source}: expected keys and values, got {type(raw).__name__}")
+    swept = raw.get("defences") in (sweep.NAME, [sweep.NAME])
     try:
-        return Plan.model_validate(_expanded(raw, folder))
+        plan = Plan.model_validate(_expanded({k: v for k, v in raw.items() if not (swept and k == "defences")}, folder))
+        return plan.swept() if swept else plan
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
     except RecursionError as error:

@@ -21,13 +21,14 @@ from plumbob.attacks import attack_named
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
+from plumbob.audit.sweep import fits
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import Threat, cut, describe
 from plumbob.transcript import Transcript
 
-FORMAT = 1  # raise it when the meaning of a finding changes, and old ones are computed anew
+FORMAT = 2  # raise it when the meaning of a finding changes, and old ones are computed anew
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,31 @@ def units(plan: Plan) -> list[Unit]:
     return [Unit(protocol, trial) for protocol in plan.protocols for trial in range(plan.trials or 1)]
 
 
+def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
+    """The plan's defences, less those that would only repeat `none` on this protocol where `none` is tried."""
+    compared = any(defence.name == "none" for defence in plan.defences)
+    return [d for d in plan.defences if not compared or fits(d.defence(), protocol.protocol())]
+
+
+def untried(plan: Plan) -> list[str]:
+    """Defences that could not be measured on a protocol, and why."""
+    notes = []
+    for protocol in plan.protocols:
+        fitting = [defence.title for defence in defences_for(plan, protocol)]
+        attacked = {case.defence.title for case in cases(plan, Unit(protocol, 0))}
+        for title in (defence.title for defence in plan.defences):
+            where = f"{title} was not tried on {protocol.title}"
+            if title not in fitting:
+                notes.append(f"{where}: it changes nothing there")
+            elif title not in attacked:
+                notes.append(f"{where}: no attack of this plan fits what it leaves a curious party; that is no proof")
+    return notes
+
+
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination."""
-    combinations = product(plan.unknown or (None,), plan.defences, plan.threats, plan.fitting_attacks)
+    defences = defences_for(plan, unit.protocol)
+    combinations = product(plan.unknown or (None,), defences, plan.threats, plan.fitting_attacks)
     every = [Case(unknown, defence, threat.threat(), attack) for unknown, defence, threat, attack in combinations]
     return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
 
@@ -106,18 +129,27 @@ def run_unit(
     train, others = halves(label, generator(plan.seed, "rows", unit.trial), plan.train_share)
     work = _Work(plan, source, unit, train, np.sort(others[: plan.rows]))
     findings: list[Finding] = []
-    logs: dict[tuple[float | None, str], Transcript] = {}
+    runs: dict[tuple[float | None, str], _Run] = {}
     for case, name in todo:
         place = (case.unknown, case.defence.title)
-        if place not in logs:
-            logs.clear()  # cases come sorted by split and defence: only the current transcript is needed
-            logs[place] = work.predict(case)
+        if place not in runs:
+            runs.clear()  # cases come sorted by split and defence: only the current transcript is needed
+            runs[place] = work.predict(case)
             if keep is not None:
                 share = "parties" if case.unknown is None else f"{case.unknown:g}"
-                keep(logs[place], f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
+                keep(runs[place].log, f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
         if name not in done:
-            findings.append(_finding(plan, source, unit, case, name, logs[place], label[work.rows]))
+            findings.append(_finding(plan, source, unit, case, name, runs[place], label[work.rows]))
     return findings
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One transcript, and what it cost."""
+
+    log: Transcript
+    train_seconds: float
+    predict_seconds: float
 
 
 @dataclass
@@ -129,40 +161,46 @@ class _Work:
     unit: Unit
     train: IntArray
     rows: IntArray
-    models: dict[str, Model] = field(default_factory=dict)
+    models: dict[str, tuple[Model, float]] = field(default_factory=dict)
 
-    def predict(self, case: Case) -> Transcript:
+    def predict(self, case: Case) -> _Run:
         """The transcript of one split and defence."""
         plan, trial = self.plan, self.unit.trial
         federation, order = self.source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, trial))
         defence = case.defence.defence()
         protocol = defence.protect(self.unit.protocol.protocol())
-        model = self._model(protocol, federation, order, case)
+        model, train_seconds = self._model(protocol, federation, order)
         target, trainer = federation.rows(self.rows), federation.rows(self.train)
+        started = time.perf_counter()
         release = defence.release(protocol, model, target)
-        return predict(protocol, model, target, trainer, release=release, defence=defence.known())
+        log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
+        return _Run(log, train_seconds, time.perf_counter() - started)
 
-    def _model(self, protocol: Protocol, federation: Federation, order: IntArray, case: Case) -> Model:
-        """Trained once per protocol as defended, or once per split where the model depends on who holds what."""
+    def _model(self, protocol: Protocol, federation: Federation, order: IntArray) -> tuple[Model, float]:
+        """Trained once per protocol as defended, or once per split where the model depends on who holds what; timed."""
         values, label, classes = self.source.values, self.source.label[self.train], len(self.source.classes)
         rng = generator(self.plan.seed, "model", self.unit.protocol.title, self.unit.trial)
         if protocol.by_party:
             blocks = list(column_positions(federation).values())
-            return protocol.fit(values[self.train][:, order], label, classes, rng, blocks)
+            return _timed(lambda: protocol.fit(values[self.train][:, order], label, classes, rng, blocks))
         trained = repr(protocol)
         if trained not in self.models:
-            self.models[trained] = protocol.fit(values[self.train], label, classes, rng)
-        return self.models[trained].reordered(order)
+            self.models[trained] = _timed(lambda: protocol.fit(values[self.train], label, classes, rng))
+        model, seconds = self.models[trained]
+        return model.reordered(order), seconds
 
 
-def _finding(
-    plan: Plan, source: Source, unit: Unit, case: Case, name: str, log: Transcript, label: IntArray
-) -> Finding:
-    view = cut(log, case.remaining)
+def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
+    started = time.perf_counter()
+    return train(), time.perf_counter() - started
+
+
+def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done: _Run, label: IntArray) -> Finding:
+    view = cut(done.log, case.remaining)
     started = time.perf_counter()
     guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", name))
     seconds = time.perf_counter() - started
-    judged = score(guess, truth_of(log, view), view, generator(plan.seed, "score", name))
+    judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", name))
     total = len(view.known) + len(view.unknown)
     scores = view.received("scores")
     told = ~np.isnan(scores[:, 0])
@@ -185,6 +223,10 @@ def _finding(
         score=judged,
         seconds=seconds,
         peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        white_box=view.model is not None,
+        train_seconds=done.train_seconds,
+        predict_seconds=done.predict_seconds,
+        bytes_sent=done.log.bytes_sent(),
     )
 
 

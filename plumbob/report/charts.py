@@ -61,6 +61,19 @@ class Dot:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """A mark with intervals both ways; named at the right edge where it has a name."""
+
+    x: Point  # its `x` is not used: a value across with its interval
+    y: Point
+    shape: str
+    level: str
+    name: str = ""
+    faded: bool = False
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
 class Axis:
     """A scale with its ticks; values beyond its ends are drawn at the end."""
 
@@ -177,6 +190,25 @@ def scatter(dots: Sequence[Dot], x: Axis, y: Axis, label: str) -> Markup:
     return _svg(height, label, parts)
 
 
+def spot_chart(spots: Sequence[Spot], guesses: Sequence[tuple[str, float]], x: Axis, y: Axis, label: str) -> Markup:
+    """Spots with whiskers, named at the right edge, and dashed lines at what guessing reaches."""
+    height, top, bottom, left = 330.0, 26.0, 282.0, 48.0
+    named = [spot for spot in sorted(spots, key=lambda s: (not s.faded, s.chosen)) if spot.name]
+    right = WIDTH - min(165.0, max((text_width(spot.name) * BOLD for spot in named), default=0.0) + 20)
+    parts = [_y_axis(y, left, right, top, bottom), _x_axis(x, left, right, bottom)]
+    for i, (name, value) in enumerate(guesses):
+        at = y.place(value, bottom, top)
+        line = Markup('<path class="line base" stroke-dasharray="{}" d="M{} {}H{}"/>')
+        parts.append(line.format(DASHES[i % len(DASHES)], _n(left), _n(at), _n(right)))
+        parts.append(_text(left + 4, at - 5, name, "name base"))
+    places = {spot: (x.place(spot.x.y, left, right), y.place(spot.y.y, bottom, top)) for spot in spots}
+    ends = spread([places[spot][1] for spot in named], 15, top, bottom)
+    parts += [_lead(spot, *places[spot], at, right) for spot, at in zip(named, ends, strict=True)]
+    for spot in sorted(spots, key=lambda s: (not s.faded, s.chosen)):
+        parts.append(_spot(spot, *places[spot], x, y, (left, right, bottom, top)))
+    return _svg(height, label, parts)
+
+
 def gain_bar(gain: float, margin: float, level: str, title: str) -> Markup:
     """A gain from 0 to 1 with its interval, small enough for a table cell."""
     value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, gain - margin, gain + margin))
@@ -233,6 +265,25 @@ def _dashed(one: Series, places: Sequence[tuple[float, float, Point]]) -> Markup
     line = Markup('<path class="mark line base" stroke-dasharray="{}" d="{}"><title>{}</title></path>')
     dots = [marker("circle", px, py, 2, "tip base", p.title) for px, py, p in places]
     return line.format(DASHES[one.style % len(DASHES)], _polyline(places), one.name) + Markup("").join(dots)
+
+
+def _spot(spot: Spot, across: float, up: float, x: Axis, y: Axis, frame: tuple[float, float, float, float]) -> Markup:
+    left, right, bottom, top = frame
+    low, high = x.place(spot.x.low, left, right), x.place(spot.x.high, left, right)
+    least, most = y.place(spot.y.low, bottom, top), y.place(spot.y.high, bottom, top)
+    whisker = Markup('<path class="thin {}" d="M{} {}H{}M{} {}V{}"/>')
+    drawn = whisker.format(spot.level, _n(low), _n(up), _n(high), _n(across), _n(least), _n(most))
+    if spot.chosen:
+        drawn += Markup('<circle class="ring" cx="{}" cy="{}" r="9"/>').format(_n(across), _n(up))
+    drawn += marker(spot.shape, across, up, 4.5, f"mark {spot.level}", spot.y.title)
+    return Markup('<g class="faded">{}</g>').format(drawn) if spot.faded else drawn
+
+
+def _lead(spot: Spot, across: float, up: float, at: float, right: float) -> Markup:
+    """A name at the right edge and the line that leads to it."""
+    path = Markup('<path class="lead" d="M{} {}L{} {}"/>').format(_n(across), _n(up), _n(right + 13), _n(at))
+    kind = " chosen" if spot.chosen else " faded" if spot.faded else ""
+    return path + _text(right + 16, at + 4, fit(spot.name, (WIDTH - right - 16) / BOLD), f"name{kind}", title=spot.name)
 
 
 def _polyline(places: Sequence[tuple[float, float, Point]]) -> str:

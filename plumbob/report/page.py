@@ -14,9 +14,10 @@ from markupsafe import Markup
 
 from plumbob.audit import judge
 from plumbob.audit.finding import Finding
+from plumbob.audit.frontier import Frontier, Option, frontiers
 from plumbob.audit.judge import Summary
 from plumbob.report import answer as words
-from plumbob.report import charts, figures
+from plumbob.report import charts, figures, protection
 from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -36,6 +37,12 @@ READ_BARS = (
 READ_CORRELATION = (
     "Each mark is a column. Marks that rise to the right say: the more a column goes along with what the curious side "
     "holds or receives, the more of it leaks. Gains below −25 % are drawn at the lower edge."
+)
+READ_PROTECTION = (
+    "Each mark is a defence at one setting, under its strongest attack: to the right is more accurate. Whiskers are 95 % "
+    "intervals over trials. Faded marks are dominated: another setting is at least as accurate and leaks no more. The dashed "
+    "line is what guessing reaches without a message. Leak is the part of guessing’s error that the strongest attack removes, "
+    "the mean over columns; points of accuracy, seconds and bytes are those added to no defence."
 )
 
 
@@ -68,7 +75,9 @@ def render(
     """The whole page. `meanings` explains names of attacks, protocols and defences, where given."""
     summaries = judge.summarise(findings)
     found = words.answers(summaries)
-    columns = words.worst_columns(found)
+    choices = frontiers(findings, summaries)
+    shown = protection.shown(found, choices)
+    columns = words.worst_columns(shown)
     page = _templates().get_template("page.html.j2")
     return page.render(
         policy=POLICY,
@@ -76,10 +85,15 @@ def render(
         question=question,
         overall=words.overall(found),
         level=max((answer.level for answer in found), key=judge.LEVELS.index, default="none"),
-        found=[_answer_card(answer, found) for answer in found],
+        found=[_answer_card(answer, found) for answer in shown],
+        folded=[_answer_card(answer, found) for answer in found if answer not in shown],
+        advice=[protection.headline(choice) for choice in choices],
+        protections=[(protection.figure(choice), _protection_table(choice)) for choice in choices],
+        protection_levels=_levels(choices),
+        read_protection=READ_PROTECTION,
         columns=_column_table(columns, found),
         column_caption=_column_caption(columns),
-        questions=_questions(found, summaries),
+        questions=_questions(shown, summaries),
         settings=_settings_table(summaries),
         shared=_shared_words(summaries),
         terms=_terms(summaries, meanings or {}),
@@ -157,6 +171,48 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "figures": figures.correlation_figures(found),
         },
     ]
+
+
+def _levels(choices: Sequence[Frontier]) -> list[str]:
+    """Levels that a mark of any frontier has, worst first."""
+    marks = [mark.level for choice in choices for option in choice.options for mark in option.marks]
+    return [level for level in words.LEVEL_WORDS if level in marks]
+
+
+def _protection_table(choice: Frontier) -> Table:
+    """What every defence leaves to learn, and what it costs; the recommended one first."""
+    trees = choice.options[0].marks[0].metric == "branches"
+    hits, error = ("Correct branches", "Wrong branches") if trees else ("Attack accuracy", "Error")
+    header = [("Defence", "name", "ascending"), ("Choice", "text", "descending")]
+    header += [(name, "number", "descending") for name in ("Accuracy", "Points lost")]
+    header += [(name, "number", "ascending") for name in ("Training, s", "Prediction, s", "Bytes")]
+    header += [(name, "number", "descending") for name in ("Columns leaking", "Leak", hits)]
+    header += [(error, "number", "ascending"), ("Worst case", "text", "ascending")]
+    rank = {choice.recommended: 0, choice.if_known: 1}
+    ordered = sorted(choice.options, key=lambda o: rank.get(o.defence, 3 if o.dominated_by else 2))
+    return Table(tuple(header), tuple(_protection_cells(choice, option) for option in ordered))
+
+
+def _protection_cells(choice: Frontier, option: Option) -> tuple[Cell, ...]:
+    worst, loss, extra = option.worst, choice.lost(option), protection.added(choice, option)
+    name, said = words.short(option.defence), protection.status(choice, option)
+    error = min((mark.error for mark in option.marks), key=lambda e: e.mean)
+    hits = max((mark.hits for mark in option.marks), key=lambda h: h.mean)
+    shows = (protection.seconds, protection.seconds, protection.size)
+    costs = [_optional(value, show) for value, show in zip(extra or (None,) * 3, shows, strict=True)]
+    case = f"{protection.box(worst)}, {words.label(worst.leak_attack)}"
+    return (
+        Cell(Markup("<bdi>{}</bdi>").format(name), name.casefold(), "name"),
+        Cell(Markup("<b>✓ {}</b>").format(said) if option is choice.chosen else said, said),
+        Cell(protection.share(option.accuracy, 1), option.accuracy.mean, "number"),
+        _optional(None, str) if loss is None else Cell(protection.points(loss), loss.mean, "number"),
+        *costs,
+        Cell(protection.verdict(option), max(mark.leaking for mark in option.marks), "number"),
+        Cell(protection.share(worst.leak), worst.leak.mean, "number"),
+        Cell(protection.share(hits), hits.mean, "number"),
+        Cell(number(error.mean), error.mean, "number"),
+        Cell(case, case),
+    )
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Table:

@@ -13,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbob.audit.finding import Finding
+from plumbob.audit.frontier import Frontier, Option, frontiers
 from plumbob.audit.judge import LEVELS, Summary, summarise
 from plumbob.report import answer as words
+from plumbob.report import protection
 from plumbob.report.answer import Answer, ColumnAnswer
 
 SHOWN_COLUMNS = 12
@@ -23,20 +25,28 @@ STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "none": "gr
 
 def print_summary(findings: Sequence[Finding], console: Console) -> None:
     """Print verdicts, the worst columns, and every setting against its baselines."""
-    found = words.answers(summarise(findings))
+    summaries = summarise(findings)
+    found = words.answers(summaries)
+    choices = frontiers(findings, summaries)
+    shown = protection.shown(found, choices)
     worst = max((answer.level for answer in found), key=LEVELS.index, default="none")
     _say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
-    for answer in found:
+    for choice in choices:
+        _say(console, protection.advice(choice), "bold")
+        console.print(_protection_table(choice, console))
+    for answer in shown:
         _print_answer(console, answer, alone=len(found) == 1)
-    columns = words.worst_columns(found)
+    columns = words.worst_columns(shown)
     if columns:
         console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
     if len(columns) > SHOWN_COLUMNS:
         _say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
-    for answer in found:
+    for answer in shown:
         _say(console, f"{answer.scene.words}, {answer.scene.learner}:", "bold")
         for summary in answer.summaries:
             _say(console, f"  {setting_line(summary)}")
+    if len(shown) < len(found):
+        _say(console, f"and {len(found) - len(shown):,} situations with other defences in the report", "dim")
     if found:
         _say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
 
@@ -77,6 +87,33 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], cons
         styles = ["", STYLES[column.level], *[""] * (len(cells) - 2)]
         table.add_row(*(Text(_fit(cell, console), style) for cell, style in zip(cells, styles, strict=True)))
     return table
+
+
+def _protection_table(choice: Frontier, console: Console) -> Table:
+    """One line per defence: what it leaves to learn and what it costs; dominated ones dim."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("defence", "accuracy", "points lost", "leaking", "leak", "worst case", "seconds", ""):
+        right = name in ("accuracy", "points lost", "leaking", "leak", "seconds")
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=name == "defence")
+    for option in choice.options:
+        style = "bold green" if option is choice.chosen else "dim" if option.dominated_by else ""
+        table.add_row(*(Text(_fit(cell, console), style) for cell in _protection_cells(choice, option)))
+    table.caption = "dim: another setting is at least as accurate and leaks no more"
+    return table
+
+
+def _protection_cells(choice: Frontier, option: Option) -> tuple[str, ...]:
+    loss, extra = choice.lost(option), protection.added(choice, option)
+    return (
+        words.short(option.defence),
+        protection.share(option.accuracy, 1),
+        "–" if loss is None else protection.points(loss),
+        protection.verdict(option),
+        words.percent(option.worst.leak.mean),
+        protection.box(option.worst),
+        "–" if extra is None else protection.seconds(extra[0] + extra[1]),
+        "✓" if option is choice.chosen else "(✓)" if option.defence == choice.if_known else "",
+    )
 
 
 def _say(console: Console, sentence: str, style: str = "") -> None:

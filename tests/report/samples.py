@@ -163,3 +163,34 @@ def harmless(names: Sequence[str] = NAMES, trials: int = 5) -> list[Finding]:
 def audit() -> list[Finding]:
     """Three scenes: regression, tree, and regression with a defence that works."""
     return values() + branches() + harmless()
+
+
+def sweep(trials: int = 4, **setting: Any) -> list[Finding]:
+    """Six defences under a white and a black box: one that works, one that costs, one that does nothing."""
+    rng = np.random.default_rng(10)
+    kinds = {
+        "none": (0.5, 0.95),
+        "rounding (digits=2)": (0.6, 0.95),
+        "label_only": (1.2, 0.948),
+        "noise (sigma=1.0)": (1.3, 0.7),
+        "verification": (0.9, 0.3),
+        "hide_model": (1.1, 0.95),
+    }
+    found = []
+    for defence, (factor, accuracy) in kinds.items():
+        for trial in range(trials):
+            for white in (True, False) if defence != "hide_model" else (False,):
+                errors = [max(1e-4, 0.04 * (factor if white else 1.1) * rng.normal(1, 0.02)) for _ in NAMES]
+                columns = [column(name, float(error), rng) for name, error in zip(NAMES, errors, strict=True)]
+                fixed: dict[str, Any] = {
+                    "defence": defence,
+                    "threat": "active" if white else "active-black-box-auxiliary",
+                    "attack": "box_solving" if white else "shadow_inversion",
+                    "white_box": white,
+                    "model_accuracy": float(accuracy + rng.normal(0, 0.002)),
+                    "train_seconds": 0.2,
+                    "predict_seconds": 0.5 if defence == "verification" else 0.1,
+                    "bytes_sent": 40_000,
+                }
+                found.append(finding(columns, trial=trial, **(fixed | setting)))
+    return found

@@ -43,6 +43,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "audit": samples.audit(),
         "hostile": samples.values(samples.HOSTILE, shares=(0.3,), data=samples.HOSTILE[0], defence=samples.HOSTILE[5]),
         "many": samples.values(many, shares=(0.3,), trials=2),
+        "sweep": samples.sweep(),
+        "hostile sweep": samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1]),
     }
     for kind, findings in kinds.items():
         text = render(
@@ -79,7 +81,7 @@ def _own(url: str) -> bool:
 def test_every_chart_is_drawn(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["audit"].as_uri())
     charts = tab.locator("svg.chart")
-    assert charts.count() == 12
+    assert charts.count() == 12 + 2  # three questions, and which protection
     for chart in charts.all():
         box = chart.bounding_box()
         assert box
@@ -89,7 +91,7 @@ def test_every_chart_is_drawn(tab: Page, files: dict[str, Path]) -> None:
 
 
 def test_chart_text_stays_inside_its_chart(tab: Page, files: dict[str, Path]) -> None:
-    for kind in ("audit", "hostile"):
+    for kind in ("audit", "hostile", "sweep", "hostile sweep"):
         tab.goto(files[kind].as_uri())
         outside = tab.evaluate(
             """[...document.querySelectorAll('svg.chart')].flatMap(svg => {
@@ -123,7 +125,7 @@ def test_the_table_sorts_by_mouse_and_by_keyboard(tab: Page, files: dict[str, Pa
     assert tab.locator("#sorted").text_content() == "Sorted by Gain, descending"
 
 
-@pytest.mark.parametrize("kind", ["audit", "hostile", "many"])
+@pytest.mark.parametrize("kind", ["audit", "hostile", "many", "sweep", "hostile sweep"])
 def test_a_phone_does_not_scroll_sideways(tab: Page, files: dict[str, Path], kind: str) -> None:
     tab.set_viewport_size({"width": 360, "height": 740})
     tab.goto(files[kind].as_uri())
@@ -132,8 +134,33 @@ def test_a_phone_does_not_scroll_sideways(tab: Page, files: dict[str, Path], kin
     assert tab.evaluate(OVERFLOW) == 0
 
 
+def test_the_protection_chart_marks_the_choice_and_fades_the_dominated(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["sweep"].as_uri())
+    drawn = tab.locator("#protection svg.chart")
+    assert drawn.count() == 2
+    for chart in drawn.all():
+        assert chart.locator(".ring").count() == 1
+        assert chart.locator("text.chosen").text_content() == "✓ hide_model"
+        assert chart.locator("g.faded .mark").count() > 0
+        assert chart.locator(".line.base").count() > 0
+    overlaps = tab.evaluate(
+        """[...document.querySelectorAll('#protection svg.chart')].map(svg => {
+            const boxes = [...svg.querySelectorAll('text.name:not(.base)')].map(e => e.getBoundingClientRect());
+            return boxes.some((a, i) => boxes.some((b, j) => i < j && a.top < b.bottom - 4 && b.top < a.bottom - 4));
+        })"""
+    )
+    assert overlaps == [False, False]
+
+
+def test_the_protection_table_sorts_by_cost(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["sweep"].as_uri())
+    tab.locator("#protection-table-1 thead button", has_text="Points lost").click()
+    rows = tab.evaluate("[...document.querySelectorAll('#protection-table-1 tbody th')].map(e => e.textContent)")
+    assert rows[:2] == ["verification", "noise (sigma=1.0)"]
+
+
 def test_dark_mode_has_its_own_colours_and_contrast(tab: Page, files: dict[str, Path]) -> None:
-    tab.goto(files["audit"].as_uri())
+    tab.goto(files["sweep"].as_uri())
     seen = []
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)

@@ -118,9 +118,9 @@ def test_settings_show_margins_only_where_there_are_trials() -> None:
 def test_three_questions_with_a_chart_each_per_scene() -> None:
     reader = Reader(page(samples.audit()))
     charts = [attrs for tag, attrs in reader.tags if tag == "svg" and attrs.get("class") == "chart"]
-    assert len(charts) == 3 + 3 + 2 * 3
+    assert len(charts) == 3 + 3 + 2 * 3 + 2  # and which protection
     assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in charts)
-    assert reader.count("figure") == 9
+    assert reader.count("figure") == 9 + 1
 
 
 def test_ids_are_unique() -> None:
@@ -156,3 +156,28 @@ def test_meanings_are_explained() -> None:
 def test_no_findings_still_make_a_page() -> None:
     words = Reader(page([])).words
     assert "Nothing was measured, so there is no answer." in words
+
+
+def test_the_protection_is_recommended_at_the_top_and_costs_are_tabled() -> None:
+    text = page(samples.sweep())
+    top = text.split('id="protection"')[0]
+    assert "For logistic regression on bank, take hide_model: no leak above baseline was found" in top
+    assert "Only shadow inversion could be tried against it." in top
+    table = Reader(
+        "<table>" + text.split('id="protection-table-1"')[1].split(">", 1)[1].split("</table>")[0] + "</table>"
+    )
+    assert table.count("tr") == 7
+    assert "✓ recommended" in table.words
+    assert "dominated by label_only" in table.words
+    assert "If the model is known: take label_only" in Reader(text).words
+
+
+def test_one_defence_asks_for_no_protection_section() -> None:
+    assert 'id="protection"' not in page(samples.values())
+
+
+def test_of_many_situations_the_undefended_and_the_recommended_are_in_front() -> None:
+    text = page(samples.sweep())
+    front, folded = text.split('<details class="more">')
+    assert front.count('<article class="answer') == 3  # none in both boxes, hide_model
+    assert "8 more situations, with other defences" in folded

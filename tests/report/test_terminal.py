@@ -43,3 +43,12 @@ def test_a_terminal_without_unicode_gets_question_marks() -> None:
 
 def test_nothing_measured() -> None:
     assert "Nothing was measured" in printed([])
+
+
+def test_a_sweep_has_a_table_of_costs() -> None:
+    lines = printed(samples.sweep()).splitlines()
+    assert lines[1].startswith("For logistic regression on bank, take hide_model")
+    row = next(line.split() for line in lines if line.startswith(" verification"))
+    assert row[-1] == "0.40"
+    assert any(line.startswith(" hide_model") and line.rstrip().endswith("✓") for line in lines)
+    assert any(line.startswith("and 8 situations with other defences") for line in lines)

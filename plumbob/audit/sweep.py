@@ -1,0 +1,42 @@
+"""The defence sweep: every defence of the prediction phase at its usual settings, in the white and in the black box.
+
+`defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbob.defences import Defence
+from plumbob.protocols.base import Protocol
+from plumbob.transcript import COORDINATOR
+
+NAME = "sweep"  # what a plan calls it
+SWEEP: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("none", {}),
+    ("rounding", {"digits": 3}),
+    ("rounding", {"digits": 2}),
+    ("rounding", {"digits": 1}),
+    ("label_only", {}),
+    ("noise", {"sigma": 0.01}),
+    ("noise", {"sigma": 0.1}),
+    ("noise", {"sigma": 1.0}),
+    ("purifier", {}),
+    ("codebook", {}),
+    ("verification", {}),
+    ("dropout", {}),
+    ("dp_sgd", {"epsilon": 10.0}),
+    ("dp_sgd", {"epsilon": 1.0}),
+    ("dp_sgd", {"epsilon": 0.1}),
+    ("hide_model", {}),
+)
+WHITE_BOX = "active"
+BLACK_BOX = "active-black-box-auxiliary"
+UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
+
+
+def fits(defence: Defence, protocol: Protocol) -> bool:
+    """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change."""
+    if defence.point == "training":
+        return repr(defence.protect(protocol)) != repr(protocol)
+    return defence.point != "scores" or protocol.collector("active") == COORDINATOR

@@ -1,0 +1,280 @@
+"""Which protection? The frontier in words, as charts and as a table, for the page and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from markupsafe import Markup
+
+from plumbob.audit.frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
+from plumbob.report import charts
+from plumbob.report.answer import Answer, defence_words, label, number, percent, sentence_list, short
+from plumbob.report.charts import Axis, Point, Spot
+from plumbob.report.figures import Figure
+
+MANY = 8  # scenes beyond which a report shows only those without defence and with the recommended one
+SHAPES = {True: "circle", False: "square"}  # by white box
+FAR = 2.5  # errors beyond so many times guessing are drawn at the edge
+DEEP = 0.3  # accuracies further below the best are drawn at the edge
+ALIKE = 0.02  # guesses that differ by less share a line
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is drawn upwards: one number of a mark, with what guessing reaches."""
+
+    words: str
+    of: Callable[[Mark], Estimate]
+    baseline: Callable[[Mark], float]
+    attack: Callable[[Mark], str]
+    more_is_worse: bool
+
+    def worst(self, option: Option) -> Mark:
+        pick = max if self.more_is_worse else min
+        return pick(option.marks, key=lambda mark: self.of(mark).mean)
+
+
+HITS = Measure("attack accuracy", lambda m: m.hits, lambda m: m.hits_baseline, lambda m: m.hits_attack, True)
+ERROR = Measure("mean squared error", lambda m: m.error, lambda m: m.error_baseline, lambda m: m.error_attack, False)
+BRANCHES = Measure("correct branches", lambda m: m.hits, lambda m: m.hits_baseline, lambda m: m.hits_attack, True)
+
+
+def headline(frontier: Frontier) -> str:
+    """The recommendation and what it costs; where the model is hidden, also on which attacks that rests."""
+    said = f"For {place(frontier)}, {_choice(frontier, frontier.chosen, frontier.reason)}"
+    chosen = frontier.chosen
+    if chosen is None or not chosen.hidden or frontier.reference is None:
+        return said
+    return f"{said} Only {sentence_list([label(attack) for attack in chosen.attacks])} could be tried against it."
+
+
+def advice(frontier: Frontier) -> str:
+    """The recommendation, and the one to fall back on where it hides the model."""
+    known = frontier.option(frontier.if_known)
+    if known is None:
+        return headline(frontier)
+    return f"{headline(frontier)} If the model is known: {_choice(frontier, known, frontier.if_known_reason)}"
+
+
+def _choice(frontier: Frontier, option: Option | None, reason: Reason) -> str:
+    if option is None:
+        return "no setting tried stops the leak, nor lowers it for at most 1 point of accuracy."
+    if reason == "unneeded":
+        return "no defence is needed: without one no attack tried beats guessing."
+    name, cost = short(option.defence), _cost(frontier, option)
+    if reason == "safe":
+        return f"take {name}: no leak above baseline was found, {cost}.{_cheaper(frontier, option)}"
+    bare = frontier.reference
+    against = f", against {percent(bare.worst.leak.mean)} without" if bare is not None else ""
+    return (
+        f"no setting tried stops the leak; {name} leaks least of those that lose at most 1 point of accuracy: "
+        f"{percent(option.worst.leak.mean)} of guessing’s error is removed{against}, {cost}."
+    )
+
+
+def _cheaper(frontier: Frontier, option: Option) -> str:
+    """What could be had instead of a dear option."""
+    loss = frontier.lost(option)
+    pool = [other for other in frontier.options if other.hidden == option.hidden or other.defence == "none"]
+    cheap = cheapest(pool)
+    if loss is None or loss.mean <= SMALL_LOSS or cheap is None or cheap is option:
+        return ""
+    left = f"leaves {verdict(cheap)} columns leaking"
+    return f" {short(cheap.defence)}, {_cost(frontier, cheap)}, {left}."
+
+
+def shown(found: Sequence[Answer], choices: Sequence[Frontier]) -> list[Answer]:
+    """The answers to show in full: all of few; of many those without defence and with the recommended one."""
+    if len(found) <= MANY or not choices:
+        return list(found)
+    taken = {(choice.data, choice.protocol, choice.recommended) for choice in choices}
+    tried = {(choice.data, choice.protocol) for choice in choices if choice.reference is not None}
+
+    def kept(answer: Answer) -> bool:
+        scene = answer.scene
+        here = (scene.data, scene.protocol)
+        return here not in tried or scene.defence == "none" or (*here, scene.defence) in taken
+
+    return [answer for answer in found if kept(answer)]
+
+
+def place(frontier: Frontier) -> str:
+    return f"{label(frontier.protocol)} on {short(frontier.data)}"
+
+
+def figure(frontier: Frontier) -> Figure:
+    """Accuracy against attack accuracy and against error; for trees against correct branches alone."""
+    measures = (BRANCHES,) if _metric(frontier) == "branches" else (HITS, ERROR)
+    drawings = tuple(_drawing(frontier, measure) for measure in measures)
+    return Figure(place(frontier), f"{advice(frontier)} {_beyond(frontier)}".strip(), drawings)
+
+
+def status(frontier: Frontier, option: Option) -> str:
+    """Recommended, dominated and by what, or neither."""
+    if option.defence == frontier.recommended:
+        return "recommended"
+    if option.defence == frontier.if_known:
+        return "if the model is known"
+    return f"dominated by {short(option.dominated_by)}" if option.dominated_by else ""
+
+
+def verdict(option: Option) -> str:
+    """How many columns leak, under the threat where most do."""
+    worst = max(option.marks, key=lambda mark: mark.leaking)
+    return f"{worst.leaking} of {worst.columns}"
+
+
+def box(mark: Mark) -> str:
+    return "white box" if mark.white_box else "black box"
+
+
+def points(loss: Estimate) -> str:
+    """Accuracy lost, in points.
+
+    >>> points(Estimate(0.0123, 0.004, {0: 0, 1: 1})), points(Estimate(0.0, 0.0, {0: 0}))
+    ('1.2 ± 0.4', '0')
+    """
+    shown = _signed(100 * loss.mean, 1)
+    return shown if len(loss.trials) < 2 or loss.margin < 5e-4 else f"{shown} ± {100 * loss.margin:.1f}"
+
+
+def share(value: Estimate, digits: int = 0) -> str:
+    """A share with its interval, where there is one.
+
+    >>> share(Estimate(0.968, 0.008, {0: 0.96, 1: 0.976}), 1), share(Estimate(0.2, 0.0, {0: 0.2}))
+    ('96.8 ± 0.8 %', '20 %')
+    """
+    if abs(value.mean) < 5e-4 and value.margin < 5e-4:
+        return "0 %"
+    margin = f" ± {100 * value.margin:.{digits}f}" if len(value.trials) > 1 else ""
+    return f"{100 * value.mean:.{digits}f}{margin} %"
+
+
+def seconds(added: float) -> str:
+    return _signed(added, 2)
+
+
+def size(added: float) -> str:
+    """Bytes, in the unit that suits them.
+
+    >>> size(0.0), size(16440.0), size(-300.0)
+    ('0', '16 kB', '−300 B')
+    """
+    sign, value = ("−" if added < 0 else ""), abs(added)
+    if value < 1000:
+        return f"{sign}{value:.0f} B" if value >= 0.5 else "0"
+    return f"{sign}{value / 1e6:.1f} MB" if value >= 1e6 else f"{sign}{value / 1e3:.0f} kB"
+
+
+def added(frontier: Frontier, option: Option) -> tuple[float, float, float] | None:
+    """Seconds of training, seconds of prediction and bytes more than without defence."""
+    bare = frontier.reference
+    if bare is None:
+        return None
+    return (
+        option.train_seconds - bare.train_seconds,
+        option.predict_seconds - bare.predict_seconds,
+        option.bytes_sent - bare.bytes_sent,
+    )
+
+
+def _cost(frontier: Frontier, option: Option) -> str:
+    loss = frontier.lost(option)
+    if loss is None:
+        return f"at an accuracy of {percent(option.accuracy.mean)}"
+    if abs(loss.mean) < 5e-4:
+        return "at no cost in accuracy"
+    if loss.mean < 0:
+        return f"and accuracy is {points(Estimate(-loss.mean, loss.margin, loss.trials))} points higher"
+    return f"at a cost of {points(loss)} points of accuracy"
+
+
+def _signed(value: float, digits: int) -> str:
+    text = f"{abs(value):.{digits}f}"
+    if float(text) == 0:
+        return "0"
+    return f"−{text}" if value < 0 else text
+
+
+def _metric(frontier: Frontier) -> str:
+    return frontier.options[0].marks[0].metric
+
+
+def _drawing(frontier: Frontier, measure: Measure) -> Markup:
+    options = frontier.options
+    spots = [_spot(frontier, option, mark, measure) for option in options for mark in option.marks]
+    guesses = _guesses(options, measure)
+    x = _across([spot.x for spot in spots])
+    y = _up(measure, [spot.y for spot in spots], [value for _, value in guesses])
+    return charts.spot_chart(spots, guesses, x, y, f"Accuracy against {measure.words}: {place(frontier)}")
+
+
+def _spot(frontier: Frontier, option: Option, mark: Mark, measure: Measure) -> Spot:
+    chosen = option.defence == frontier.recommended
+    faded = bool(option.dominated_by) and option.defence not in (frontier.recommended, frontier.if_known)
+    named = mark is measure.worst(option) and (not faded or option.defence == "none")
+    title = (
+        f"{defence_words(option.defence)}, {box(mark)}: accuracy {percent(option.accuracy.mean)}, {measure.words} "
+        f"{_shown(measure, measure.of(mark))} ({label(measure.attack(mark))})"
+    )
+    name = f"✓ {short(option.defence)}" if chosen else short(option.defence)
+    return Spot(
+        x=_point(option.accuracy, title),
+        y=_point(measure.of(mark), title),
+        shape=SHAPES[mark.white_box],
+        level=mark.level,
+        name=name if named else "",
+        faded=faded,
+        chosen=chosen and mark is measure.worst(option),
+    )
+
+
+def _point(value: Estimate, title: str) -> Point:
+    return Point(0.0, value.mean, value.mean - value.margin, value.mean + value.margin, title)
+
+
+def _shown(measure: Measure, value: Estimate) -> str:
+    return number(value.mean) if measure is ERROR else percent(value.mean)
+
+
+def _guesses(options: Sequence[Option], measure: Measure) -> list[tuple[str, float]]:
+    """What guessing reaches, once per box where they differ: auxiliary rows make a better guess."""
+    found = {}
+    for white in (True, False):
+        values = [measure.baseline(mark) for option in options for mark in option.marks if mark.white_box == white]
+        if values:
+            found[white] = fmean(values)
+    if len(found) == 2 and abs(found[True] - found[False]) <= ALIKE * max(found.values()):
+        return [("guessing", found[True])]
+    names = {True: "guessing, white box", False: "guessing, black box"}
+    return [(names[white] if len(found) == 2 else "guessing", value) for white, value in found.items()]
+
+
+def _across(values: Sequence[Point]) -> Axis:
+    high = max(value.high for value in values)
+    low = max(min(value.low for value in values), high - DEEP)
+    room = max(0.01, 0.06 * (high - low))
+    return Axis("accuracy of what is released", max(0.0, low - room), min(1.0, high + room), percent=True)
+
+
+def _up(measure: Measure, values: Sequence[Point], guesses: Sequence[float]) -> Axis:
+    if measure.more_is_worse:
+        low = min([*(value.low for value in values), *guesses])
+        return Axis(f"{measure.words} (higher: more is learnt)", max(0.0, 0.1 * int(10 * low)), 1.0, percent=True)
+    top = max([*(value.high for value in values), *guesses])
+    return Axis(f"{measure.words} (lower: more is learnt)", 0.0, charts.nice_top(min(top, FAR * max(guesses))))
+
+
+def _beyond(frontier: Frontier) -> str:
+    """What lies outside of the chart and is drawn at its edge."""
+    values = [option.accuracy for option in frontier.options]
+    words = []
+    if min(v.mean for v in values) < max(v.mean + v.margin for v in values) - DEEP:
+        words.append("Accuracies far below the best are drawn at the left edge.")
+    top = FAR * max(value for _, value in _guesses(frontier.options, ERROR))
+    far = any(mark.error.mean > top for option in frontier.options for mark in option.marks)
+    if far and _metric(frontier) == "values":
+        words.append("Errors far above guessing are drawn at the upper edge.")
+    return " ".join(words)
