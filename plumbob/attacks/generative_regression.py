@@ -128,7 +128,7 @@ class GenerativeRegression(Attack):
         else:
             logits = logits_of(view.protocol, model.arrays())
         known = meaning(view.defence)
-        far = squared if known is None else known.distance
+        far = squared if known is None else known.training
         make, parameters = self._maker(own, len(view.unknown), random)
         optimiser = torch.optim.Adam(parameters, lr=self.rate, fused=True)
         done = 0

@@ -118,7 +118,7 @@ def distance(loss: Loss, told: Meaning | None) -> Distance:
     """D for scores as they were, or the distance from what a known defence made of them."""
     if told is None:
         return lambda logits, seen: distances(logits, seen, loss)
-    return lambda logits, seen: told.distance(torch.softmax(logits, dim=1), seen)
+    return lambda logits, seen: told.search(torch.softmax(logits, dim=1), seen)
 
 
 def distances(logits: Tensor, seen: Tensor, loss: Loss) -> Tensor:

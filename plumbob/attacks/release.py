@@ -9,6 +9,7 @@ is zero, or least, for those and grows with the squared distance from them:
     noise        v to r; where scores were cut at 0, a cut one says only that it was below
 A search that stopped where the misfit ends would end at the border of what fits. So its distance adds |v - middle|^2, the
 middle being scores in the midst of those that fit: the interval filled up, the word, a noisy score's mean given v >= 0.
+A fit to many rows adds it only where the middle is right on average: errors of one sign would add up.
 Where several defences changed the scores it is that of the coarsest. Not changed: there is no meaning but the scores.
 """
 
@@ -39,10 +40,15 @@ class Meaning:
     middle: Middle
     width: float  # about how far the real score is from the middle; scores below it have no known logarithm
     hard: bool  # scores fit or do not; else they are the less likely the farther, on the scale of `width`
+    fair: bool  # whether the middle is about the mean of what fits
 
-    def distance(self, scores: Tensor, released: Tensor) -> Tensor:
-        """What a search makes small: the misfit, and among scores that fit the way to their middle."""
+    def search(self, scores: Tensor, released: Tensor) -> Tensor:
+        """What the search for one row makes small: the misfit, and among scores that fit the way to their middle."""
         return self.misfit(scores, released) + squared(scores, self.middle(released))
+
+    def training(self, scores: Tensor, released: Tensor) -> Tensor:
+        """What a fit to many rows makes small."""
+        return self.search(scores, released) if self.fair else self.misfit(scores, released)
 
 
 def squared(scores: Tensor, others: Tensor) -> Tensor:
@@ -53,18 +59,18 @@ def squared(scores: Tensor, others: Tensor) -> Tensor:
 def meaning(defence: Mapping[str, Array]) -> Meaning | None:
     """What a known defence says of scores; None if it left them as they were."""
     if "label_only/on" in defence:
-        return Meaning(_beyond_class, _half_named, math.inf, True)
+        return Meaning(_beyond_class, _half_named, math.inf, hard=True, fair=False)
     if "codebook/words" in defence:
         words = torch.tensor(np.asarray(defence["codebook/words"], dtype=np.float64))
-        return Meaning(_codebook(words), lambda r: words.to(r)[_nearest(r, words)], 0.0, True)
+        return Meaning(_codebook(words), lambda r: words.to(r)[_nearest(r, words)], 0.0, hard=True, fair=True)
     if "rounding/on" in defence:
         step, sigma = 10.0 ** -int(defence["rounding/digits"]), noise_width(defence)
-        return Meaning(_interval(step), _filled_up, step + sigma, sigma == 0.0)
+        return Meaning(_interval(step), _filled_up, step + sigma, hard=sigma == 0.0, fair=True)
     if "purifier/encode" in defence:
-        return Meaning(_purified(defence), _above_zero, PURIFIED, False)
+        return Meaning(_purified(defence), _above_zero, PURIFIED, hard=False, fair=False)
     if "noise/on" in defence:
         sigma = noise_width(defence)
-        return Meaning(_noise(defence), lambda r: _denoised(r, sigma), sigma, False)
+        return Meaning(_noise(defence), lambda r: _denoised(r, sigma), sigma, hard=False, fair=False)
     return None
 
 
