@@ -2,7 +2,8 @@
 
 beta marks the nodes a row can reach as far as the curious party can tell, alpha the leaves of the predicted class;
 their product marks the paths that remain. One is drawn at random; it says on which side of each threshold the unknown
-values lie. Level by level for all rows at once.
+values lie. Level by level for all rows at once. Scores that a defence changed name their largest class, and where no path
+leads to it (noise), the largest one that a path leads to.
 """
 
 from __future__ import annotations
@@ -77,19 +78,31 @@ class PathRestriction(Attack):
             raise BadInput("path restriction needs the model (white box)")
         tree = Forest.from_arrays(view.model)
         scores = view.received("scores")
-        label = np.where(np.isnan(scores[:, 0]), WITHHELD, np.argmax(scores, axis=1)).astype(np.int16)
+        withheld = np.isnan(scores).any(axis=1)
+        label = np.where(withheld, WITHHELD, np.argmax(scores, axis=1)).astype(np.int16)
         leaves = np.flatnonzero(tree.feature[0] == LEAF)
         draws = rng.random(len(label))
         chosen, candidates = np.empty(len(label), dtype=np.int64), np.empty(len(label), dtype=np.int64)
         for start in range(0, len(label), CHUNK):
             rows = slice(start, start + CHUNK)
-            possible = reachable(tree, view.known, view.own[rows])[leaves]
-            possible &= leaves_of(tree, label[rows])[leaves]
+            open_to = reachable(tree, view.known, view.own[rows])[leaves]
+            possible = open_to & leaves_of(tree, label[rows])[leaves]
+            lost = ~possible.any(axis=0)
+            if lost.any():
+                second = likeliest(tree.label[0][leaves], open_to[:, lost], scores[rows][lost])
+                possible[:, lost] = open_to[:, lost] & leaves_of(tree, second)[leaves]
             chosen[rows], candidates[rows] = _draw(possible, draws[rows])
         nodes, paths = path_claims(tree, leaves, view.unknown)
         columns = np.searchsorted(view.unknown, tree.feature[0, nodes])
         branches = Branches(columns, tree.threshold[0, nodes], paths, chosen, candidates)
         return Guess(view.unknown_names, branches=branches)
+
+
+def likeliest(label: IntArray, reached: Marks, scores: FloatArray) -> IntArray:
+    """The class of the largest score among those of the leaves that each row can reach."""
+    classes = np.arange(scores.shape[1])
+    offered = (label == classes[:, None]).astype(np.int64) @ reached.astype(np.int64) > 0
+    return np.asarray(np.argmax(np.where(offered.T, scores, -np.inf), axis=1))
 
 
 def _draw(possible: Marks, draws: FloatArray) -> tuple[IntArray, IntArray]:

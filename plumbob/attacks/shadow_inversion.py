@@ -5,6 +5,8 @@ them. It fits a shadow of everything else and inverts that (Algorithm 2, then Al
     phi' = argmin sum_aux D(c, softmax(f(x_own; phi_own) + f(x_target; phi')))
 A linear shadow is least squares: softmax's log-ratios less the own part are linear in its weights, exact from d_target rows
 on (Eq 21; one more if there is a bias). A network is fitted by Adam, and |phi'| / c rows are its threshold (Eq 22).
+Answers that a known defence changed: D is their distance from the release (`release.py`), in the fit and in the inversion,
+and a linear shadow is fitted by Adam too, from where least squares on the middle of what fits ends.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import torch
 from torch import Tensor
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.gradient_inversion import Loss, check_search, distances, invert
+from plumbob.attacks.gradient_inversion import Distance, Loss, check_search, distances, invert
+from plumbob.attacks.release import Meaning, meaning
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -76,11 +79,11 @@ class ShadowInversion(Attack):
         told = ~np.isnan(view.auxiliary_scores).any(axis=1)
         if not told.any():  # nothing to learn the model from
             return Guess(view.unknown_names, np.zeros((len(view.own), len(view.unknown))))
-        own = own_parts(view)
+        own, known = own_parts(view), meaning(view.defence)
         rows, answers = view.auxiliary[told], view.auxiliary_scores[told]
-        shadow = self._shadow(view, own, rows[:, view.known], rows[:, view.unknown], answers, rng)
+        shadow = self._shadow(view, own, rows[:, view.known], rows[:, view.unknown], answers, known, rng)
         values = invert(
-            lambda known, guess: known + shadow(guess),
+            lambda rest, guess: rest + shadow(guess),
             outputs_of(own, view.own),
             scores,
             len(view.unknown),
@@ -88,6 +91,7 @@ class ShadowInversion(Attack):
             steps=self.steps,
             rate=self.rate,
             finish=self.finish,
+            told=known,
         )
         return Guess(view.unknown_names, values)
 
@@ -98,20 +102,23 @@ class ShadowInversion(Attack):
         known: FloatArray,
         unknown: FloatArray,
         scores: FloatArray,
+        told: Meaning | None,
         rng: np.random.Generator,
     ) -> Shadow:
         widths = tuple(weights.shape[1] for weights in own[0].weights[:-1])
         widths = widths if self.structure is None else self.structure
         offsets = outputs_of(own, known)
-        if not widths and self.solve:
+        linear = not widths and self.solve
+        if linear:
             bias = view.protocol == "logistic_regression"  # added by the coordinator; no local linear model has one
-            fitted = linear_shadow(unknown, scores, offsets, bias)
-            weights, constant = (torch.tensor(array) for array in fitted)
-            return lambda x: x @ weights + constant
+            aim, least = (scores, 0.0) if told is None else (told.middle(torch.tensor(scores)).numpy(), told.width)
+            start = [[torch.tensor(array)] for array in linear_shadow(unknown, aim, offsets, bias, least)]
+        else:
+            start = random_layers((unknown.shape[1], *widths, scores.shape[1]), rng)
+        rounds = 0 if linear and told is None else self.fitting
         activation = self.activation or own[0].activation
-        return network_shadow(
-            unknown, scores, offsets, widths, activation, self.loss, self.fitting, self.fitting_rate, rng
-        )
+        far = fitting_distance(self.loss, told)
+        return fitted_shadow(unknown, scores, offsets, start, activation, far, rounds, self.fitting_rate)
 
 
 def threshold(unknown: int, classes: int, structure: tuple[int, ...] = ()) -> int:
@@ -151,14 +158,14 @@ def outputs_of(parts: list[LocalModel], own: FloatArray) -> FloatArray:
 
 
 def linear_shadow(
-    unknown: FloatArray, scores: FloatArray, offsets: FloatArray, bias: bool
+    unknown: FloatArray, scores: FloatArray, offsets: FloatArray, bias: bool, least: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Weights and bias by least squares on centred log-scores; the shortest ones if the rows are too few.
 
     Softmax hides a shift that is common to all classes, so the weights' mean over classes is set to zero. Rows with a
-    score that is not above zero say nothing exact and are left out, unless all are like that.
+    score that is not above `least` say nothing exact and are left out, unless all are like that.
     """
-    full = (scores > 0).all(axis=1)
+    full = (scores > least).all(axis=1)
     full = full if full.any() else ~full
     unknown, scores, offsets = unknown[full], scores[full], offsets[full]
     logs = np.log(np.maximum(scores, SMALLEST)) - offsets
@@ -167,31 +174,41 @@ def linear_shadow(
     return (fitted[:-1], fitted[-1]) if bias else (fitted, np.zeros(scores.shape[1]))
 
 
-def network_shadow(
+def fitting_distance(loss: Loss, told: Meaning | None) -> Distance:
+    """D for answers as they were, or the distance from what a known defence made of them."""
+    if told is None:
+        return lambda logits, seen: distances(logits, seen, loss)
+    return lambda logits, seen: told.training(torch.softmax(logits, dim=1), seen)
+
+
+def random_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> list[list[Tensor]]:
+    """Weights and biases to start from (Glorot's)."""
+    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    weights = []
+    for before, after in pairwise(sizes):
+        raw = torch.rand((before, after), generator=generator, dtype=torch.float64) * 2 - 1
+        weights.append(raw * math.sqrt(6 / (before + after)))
+    return [weights, [torch.zeros(after, dtype=torch.float64) for after in sizes[1:]]]
+
+
+def fitted_shadow(
     unknown: FloatArray,
     scores: FloatArray,
     offsets: FloatArray,
-    widths: tuple[int, ...],
+    start: list[list[Tensor]],
     activation: str,
-    loss: Loss,
+    far: Distance,
     rounds: int,
     rate: float,
-    rng: np.random.Generator,
 ) -> Shadow:
-    """Algorithm 2: Adam on the mean distance over the auxiliary rows, from Glorot's random weights."""
+    """Algorithm 2: Adam on the mean distance over the auxiliary rows."""
     inputs, seen, known = (torch.tensor(array) for array in (unknown, scores, offsets))
-    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    sizes = (unknown.shape[1], *widths, scores.shape[1])
-    weights, biases = [], []
-    for before, after in pairwise(sizes):
-        raw = torch.rand((before, after), generator=generator, dtype=torch.float64) * 2 - 1
-        weights.append((raw * math.sqrt(6 / (before + after))).requires_grad_())
-        biases.append(torch.zeros(after, dtype=torch.float64, requires_grad=True))
+    weights, biases = ([tensor.requires_grad_() for tensor in part] for part in start)
     optimiser = torch.optim.Adam([*weights, *biases], lr=rate)
     for _ in range(rounds):
         optimiser.zero_grad()
         outputs = known + layered(inputs, weights, biases, activation)
-        distances(outputs, seen, loss).mean().backward()  # type: ignore[no-untyped-call]  # torch leaves this untyped
+        far(outputs, seen).mean().backward()  # type: ignore[no-untyped-call]  # torch leaves this untyped
         optimiser.step()
     fixed = [tensor.detach() for tensor in weights], [tensor.detach() for tensor in biases]
     return lambda x: layered(x, *fixed, activation)
