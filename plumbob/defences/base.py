@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -12,10 +12,8 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, Release
 from plumbob.threats import Threat
-
-Release = Callable[[FloatArray], FloatArray]
 
 
 class Defence(ABC):
@@ -31,7 +29,7 @@ class Defence(ABC):
         return protocol
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
-        """What happens to scores before the active party gets them (point `scores`)."""
+        """What happens to scores before the active party gets them (point `scores`), whatever rows it asks about."""
         return None
 
     def threat(self, threat: Threat) -> Threat:
@@ -83,9 +81,9 @@ class Combined(Defence):
         if not steps:
             return None
 
-        def all_of(scores: FloatArray) -> FloatArray:
+        def all_of(scores: FloatArray, rows: Federation) -> FloatArray:
             for step in steps:
-                scores = step(scores)
+                scores = step(scores, rows)
             return scores
 
         return all_of

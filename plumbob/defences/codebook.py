@@ -13,10 +13,10 @@ import warnings
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.defences.base import Defence, Release, training_scores, watched
+from plumbob.defences.base import Defence, training_scores, watched
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, Release
 
 
 def make_codebook(scores: FloatArray, levels: int) -> FloatArray:
@@ -72,7 +72,7 @@ class Codebook(Defence):
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
         codebook = self._codebook = make_codebook(training_scores(self.name, model), self.levels)
-        return lambda scores: encode(scores, codebook)
+        return lambda scores, _: encode(scores, codebook)
 
     def known(self) -> dict[str, Array]:
         words = {} if self._codebook is None else {"codebook/words": self._codebook}

@@ -20,7 +20,7 @@ from plumbob.bundle import Array
 from plumbob.defences.base import Defence
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, all_classes
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
 
@@ -102,6 +102,7 @@ class PrivateTraining(Protocol):
         dropout = self.inner.dropout if isinstance(self.inner, NeuralNetwork) else 0.0
         if dropout:
             raise BadInput("dp_sgd: expected a network without dropout, got one with; use one of the two")
+        all_classes("dp_sgd", label, classes)
         delta = self.delta if self.delta is not None else 1.0 / len(values)
         rate, steps = sizes_of(len(values), BATCH, self.epochs)
         noise = noise_for(self.epsilon, delta, rate, steps)

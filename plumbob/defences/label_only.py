@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbob.defences.base import Defence, Release
+from plumbob.defences.base import Defence
 from plumbob.federation import Federation, FloatArray
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, Release
 
 
 def one_hot(scores: FloatArray) -> FloatArray:
@@ -32,4 +32,4 @@ class LabelOnly(Defence):
     paper = "jiang2022"
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
-        return one_hot
+        return lambda scores, _: one_hot(scores)

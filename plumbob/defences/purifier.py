@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.defences.base import Defence, Release, training_scores, watched
+from plumbob.defences.base import Defence, training_scores, watched
 from plumbob.defences.noise import as_scores
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, Release
 
 MOST = 2_000  # scores learnt from
 STEPS = 1_500
@@ -87,8 +87,8 @@ class Purifier(Defence):
             examples = training_scores(self.name, model)
         else:
             examples = np.random.default_rng(0).standard_normal((MOST, len(federation.classes)))
-        self._autoencoder = train(examples)
-        return self._autoencoder
+        purify = self._autoencoder = train(examples)
+        return lambda scores, _: purify(scores)
 
     def known(self) -> dict[str, Array]:
         if self._autoencoder is None:

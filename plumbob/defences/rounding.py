@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbob.defences.base import Defence, Release
+from plumbob.defences.base import Defence
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, Release
 
 MOST = 12  # beyond it a double has no digits left to cut
 
@@ -41,4 +41,4 @@ class Rounding(Defence):
         self.digits = digits
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
-        return lambda scores: round_down(scores, self.digits)
+        return lambda scores, _: round_down(scores, self.digits)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbob.defences.base import Defence, Release
+from plumbob.defences.base import Defence
 from plumbob.errors import BadInput, positive
 from plumbob.federation import Federation, FloatArray
-from plumbob.protocols.base import Model, Protocol, predict
+from plumbob.protocols.base import Model, Protocol, Release, predict
 from plumbob.threats import LUO2021, cut
 
 
@@ -33,21 +33,16 @@ class Verification(Defence):
         from plumbob.attacks import attacks  # all of them: the defence simulates whatever applies
 
         fitting = [a for a in attacks().values() if a.why_not(protocol.name, LUO2021) is None]
-        log = predict(protocol, model, federation, federation)
-        view = cut(log, LUO2021)
-        truth = federation.values[:, view.unknown]
-        guessable = np.abs(truth - truth.mean(axis=0)) < self.limit
-        leaks = np.zeros(len(federation), dtype=bool)
-        for attack in fitting:
-            guess = attack.run(view, np.random.default_rng(0)).values
-            if guess is not None:
-                leaks |= ((np.abs(guess - truth) < self.limit) & ~guessable).any(axis=1)
-        served = 0
 
-        def withhold(scores: FloatArray) -> FloatArray:
-            nonlocal served
-            mine = leaks[served : served + len(scores)]
-            served += len(scores)
-            return np.where(mine[:, None], np.nan, scores)
+        def withhold(scores: FloatArray, rows: Federation) -> FloatArray:
+            view = cut(predict(protocol, model, rows, rows), LUO2021)
+            truth = rows.values[:, view.unknown]
+            guessable = np.abs(truth - truth.mean(axis=0)) < self.limit
+            leaks = np.zeros(len(rows), dtype=bool)
+            for attack in fitting:
+                guess = attack.run(view, np.random.default_rng(0)).values
+                if guess is not None:
+                    leaks |= ((np.abs(guess - truth) < self.limit) & ~guessable).any(axis=1)
+            return np.where(leaks[:, None], np.nan, scores)
 
         return withhold

@@ -17,12 +17,11 @@ from plumbob.attacks import Attack, attacks
 from plumbob.audit.run import generator
 from plumbob.data import registry
 from plumbob.defences import Defence, defence_named
-from plumbob.defences.base import Release
 from plumbob.federation import Federation, FloatArray, halves, split_at_random
 from plumbob.papers.claims import Check, Claim, Scale
 from plumbob.papers.evidence import every
 from plumbob.protocols import LogisticRegression
-from plumbob.protocols.base import Model, Protocol, predict
+from plumbob.protocols.base import Model, Protocol, Release, predict
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, AuxiliaryRows, Schema, Threat, cut
 
@@ -59,7 +58,7 @@ class _Silent(Defence):
     point = "scores"
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
-        return lambda scores: np.full_like(scores, np.nan)
+        return lambda scores, rows: np.full_like(scores, np.nan)
 
 
 @dataclass(frozen=True)

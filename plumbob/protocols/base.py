@@ -15,6 +15,8 @@ from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.transcript import COORDINATOR, Transcript
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
+ADDS_UP = 1e-4  # how far a row's scores may add up to something else than 1: models may compute in single precision
+Release = Callable[[FloatArray, Federation], FloatArray]  # scores, the rows they are of -> what is told of them
 
 
 class Model(ABC):
@@ -88,7 +90,7 @@ def predict(
     federation: Federation,
     others: Federation,
     *,
-    release: Callable[[FloatArray], FloatArray] | None = None,
+    release: Release | None = None,
     defence: Mapping[str, Array] = MappingProxyType({}),
     batch: int = 65536,
 ) -> Transcript:
@@ -96,7 +98,7 @@ def predict(
 
     The coordinator deals each party its part of the model. For every batch the active party names the rows, each party
     answers from its own columns, the coordinator combines the answers and sends the active party the scores, or what
-    `release` makes of them.
+    `release` makes of them: it is asked once per batch, with the rows that the scores are of.
     `defence` is what is publicly known of it, sealed for the threats: a defence must hold although it is known.
     `others` are rows outside of the prediction (those of training): sealed for scoring and for auxiliary-row grants. So
     are the released scores of the first of them, "other scores": what a party that holds such rows gets when it asks.
@@ -132,20 +134,31 @@ def predict(
             if party.name != collector:
                 reply = log.send(party.name, collector, "predict", round, "answer", reply)
             answers[party.name] = reply
-        scores = protocol.combine(model, answers, columns)
+        scores = checked(protocol.combine(model, answers, columns), len(rows), len(federation.classes))
         if release is not None:
-            scores = release(scores)
+            scores = release(scores, federation.rows(rows))
         log.send(collector, federation.active, "predict", round, "scores", scores)
-    log.seal(COORDINATOR, "other scores", _released(model.scores(others.values[:ASKED]), release))
+    asked_about = others.rows(np.arange(min(ASKED, len(others))))
+    scores = checked(model.scores(asked_about.values), len(asked_about), len(federation.classes))
+    log.seal(COORDINATOR, "other scores", scores if release is None else release(scores, asked_about))
     return log
 
 
-def _released(scores: FloatArray, release: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
-    """Scores of rows outside of the prediction; all withheld by a release that was made for the predicted rows only."""
-    if release is None:
-        return scores
-    try:
-        told = release(scores)
-    except (ValueError, IndexError):
-        told = np.empty((0, 0))
-    return told if told.shape == scores.shape else np.full_like(scores, np.nan)
+def checked(scores: FloatArray, rows: int, classes: int) -> FloatArray:
+    """The scores a model gave, if they are probabilities; NaN would be taken for scores that a defence withheld."""
+    if scores.shape != (rows, classes):
+        raise BadInput(f"model: expected {rows:,} x {classes} scores, one per row and class, got {scores.shape}")
+    if not np.isfinite(scores).all():
+        bad = int((~np.isfinite(scores)).any(axis=1).sum())
+        raise BadInput(f"model: expected a number for every score, got NaN or infinity in {bad:,} of {rows:,} rows")
+    if scores.min(initial=0.0) < 0 or np.abs(scores.sum(axis=1) - 1).max(initial=0.0) > ADDS_UP:
+        raise BadInput("model: expected probabilities, 0 or more and adding up to 1 in every row; is a softmax missing?")
+    return scores
+
+
+def all_classes(what: str, label: IntArray, classes: int) -> None:
+    """Refuse training rows that lack a class: a model of the others has no scores for it."""
+    there = np.unique(label)
+    if len(there) < classes:
+        missing = np.setdiff1d(np.arange(classes), there)
+        raise BadInput(f"{what}: expected training rows of all {classes} classes, got none of class number {missing[0] + 1}")

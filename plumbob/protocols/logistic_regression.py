@@ -15,7 +15,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, all_classes
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class LogisticRegression(Protocol):
         rng: np.random.Generator,
         blocks: Sequence[IntArray] = (),
     ) -> LinearModel:
+        all_classes("logistic regression", label, classes)
         import warnings
 
         from sklearn.exceptions import ConvergenceWarning
@@ -73,13 +74,9 @@ class LogisticRegression(Protocol):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # an early stop is still a model; its scores are exact
             trainer.fit(values, label)
-        weights, bias = np.zeros((values.shape[1], classes)), np.full(classes, -30.0)
-        if classes == 2 and len(trainer.classes_) == 2:
-            weights = np.hstack([-trainer.coef_.T, trainer.coef_.T]) / 2
-            bias = np.concatenate([-trainer.intercept_, trainer.intercept_]) / 2
-        else:
-            weights[:, trainer.classes_] = trainer.coef_.T
-            bias[trainer.classes_] = trainer.intercept_
+        weights, bias = np.ascontiguousarray(trainer.coef_.T), trainer.intercept_
+        if classes == 2:
+            weights, bias = np.hstack([-weights, weights]) / 2, np.concatenate([-bias, bias]) / 2
         return LinearModel(weights, bias)
 
     def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:

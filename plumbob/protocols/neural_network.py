@@ -16,7 +16,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, all_classes
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class NeuralNetwork(Protocol):
         rng: np.random.Generator,
         blocks: Sequence[IntArray] = (),
     ) -> Network:
+        all_classes("neural network", label, classes)
         import torch
         from torch import nn
 

@@ -19,7 +19,7 @@ from scipy.special import expit, softmax
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, all_classes
 from plumbob.transcript import COORDINATOR
 
 ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -141,6 +141,7 @@ class SplitModels(Protocol):
         blocks: Sequence[IntArray] = (),
     ) -> SplitModel:
         """Train all parties' models together; without blocks one party holds every column."""
+        all_classes("split models", label, classes)
         places = [np.sort(block) for block in blocks] or [np.arange(values.shape[1])]
         if self.layers == 0:
             weights = linear_weights(values, label, classes)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plumbob.bundle import Array
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.protocols.base import Model, Protocol
+from plumbob.protocols.base import Model, Protocol, all_classes
 
 LEAF, ABSENT = -1, -2
 DEEPEST = 14  # 32,767 nodes; a deeper full tree is not a tree anyone explains to anyone
@@ -132,6 +132,7 @@ class DecisionTree(_TreeProtocol):
         rng: np.random.Generator,
         blocks: Sequence[IntArray] = (),
     ) -> Forest:
+        all_classes("decision tree", label, classes)
         from sklearn.tree import DecisionTreeClassifier
 
         fitted = DecisionTreeClassifier(max_depth=self.depth, random_state=int(rng.integers(2**31)))
@@ -157,6 +158,7 @@ class RandomForest(_TreeProtocol):
         rng: np.random.Generator,
         blocks: Sequence[IntArray] = (),
     ) -> Forest:
+        all_classes("random forest", label, classes)
         from sklearn.ensemble import RandomForestClassifier
 
         fitted = RandomForestClassifier(self.trees, max_depth=self.depth, random_state=int(rng.integers(2**31)))

@@ -59,22 +59,25 @@ def test_auxiliary_scores_pass_the_same_release_as_all_others() -> None:
     federation = split_at_random(made_table(), 3, np.random.default_rng(0))
     protocol = LogisticRegression()
     model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0))
-    view = cut(predict(protocol, model, federation, federation, release=lambda s: s.round(1)), black_box(20))
+    view = cut(predict(protocol, model, federation, federation, release=lambda s, rows: s.round(1)), black_box(20))
     assert view.auxiliary_scores is not None
     assert view.auxiliary_scores == pytest.approx(view.auxiliary_scores.round(1), abs=1e-12)
     assert view.auxiliary_scores != pytest.approx(model.scores(federation.values[:20]), abs=1e-6)
 
 
-def test_a_release_that_knows_only_the_predicted_rows_withholds_the_others() -> None:
+def test_verification_judges_the_auxiliary_rows_as_if_they_were_predicted() -> None:
+    """The same rows in both places are withheld or not alike; with two unknown columns and three classes all are."""
     from plumbob.defences.verification import Verification
 
-    federation = split_at_random(made_table(rows=40), 2, np.random.default_rng(0))
-    protocol = LogisticRegression()
-    model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0))
-    release = Verification().release(protocol, model, federation)
-    view = cut(predict(protocol, model, federation, federation, release=release), black_box(20))
-    assert np.isnan(view.auxiliary_scores).all()
-    assert np.array_equal(guess(view), np.zeros((40, 2)))
+    for unknown, some in ((2, False), (5, True)):
+        federation = split_at_random(made_table(rows=40), unknown, np.random.default_rng(0))
+        protocol = LogisticRegression()
+        model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0))
+        release = Verification().release(protocol, model, federation)
+        view = cut(predict(protocol, model, federation, federation, release=release), black_box(40))
+        assert view.auxiliary_scores == pytest.approx(view.received("scores"), abs=1e-12, nan_ok=True)
+        assert np.isfinite(view.auxiliary_scores).any() == some
+        assert np.isfinite(guess(view)).all()
 
 
 def test_auxiliary_scores_survive_saving(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_score_of_three_digits_survives_rounding_to_three(thousandths: int) ->
 def test_label_only_of_scores_and_of_withheld_ones() -> None:
     release = LabelOnly().release(LogisticRegression(), None, None)  # type: ignore[arg-type]  # neither is looked at
     assert release is not None
-    out = release(np.array([[0.4, 0.6], [np.nan, np.nan]]))
+    out = release(np.array([[0.4, 0.6], [np.nan, np.nan]]), None)  # type: ignore[arg-type]  # nor are the rows
     assert out[0].tolist() == [0, 1]
     assert np.isnan(out[1]).all()
 

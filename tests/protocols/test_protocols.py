@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+
 import numpy as np
 import pytest
 
+from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.federation import halves, split
-from plumbob.protocols import PROTOCOLS, predict, protocol_named
-from plumbob.protocols.base import column_positions
+from plumbob.federation import halves, split, split_at_random
+from plumbob.protocols import PROTOCOLS, LogisticRegression, predict, protocol_named
+from plumbob.protocols.base import Model, column_positions
 from plumbob.transcript import COORDINATOR
-from tests.worlds import built_in, made_table, small
+from tests.worlds import built_in, made_table, small, transcript
 
 
 def parties(table, count: int):
@@ -107,11 +111,38 @@ def test_two_classes_keep_both_scores_exact_in_the_tails() -> None:
     assert np.log(scores[0, 1]) - np.log(scores[0, 0]) == pytest.approx(100.0)
 
 
-def test_a_class_that_training_lacks_gets_no_score() -> None:
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+def test_training_rows_that_lack_a_class_are_refused(name: str) -> None:
     table = made_table()
-    label = np.where(table.label == 2, 0, table.label)
-    model = small("logistic_regression").fit(table.values, label, 3, np.random.default_rng(0))
-    assert model.scores(table.values)[:, 2].max() < 1e-6
+    label = np.where(table.label == 1, 0, table.label)
+    with pytest.raises(BadInput, match="expected training rows of all 3 classes, got none of class number 2"):
+        small(name).fit(table.values, label, 3, np.random.default_rng(0))
+
+
+class _RawRegression(LogisticRegression):
+    """A model that forgot something: its outputs are changed."""
+
+    def __init__(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        super().__init__()
+        self.change = change
+
+    def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        return self.change(super().combine(model, answers, columns))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (np.log, "expected probabilities, 0 or more and adding up to 1 in every row; is a softmax missing?"),
+        (lambda v: 2 * v, "expected probabilities"),
+        (lambda v: np.where(v == v[3, 0], np.nan, v), "got NaN or infinity in 1 of 200 rows"),
+        (lambda v: v[:, :2], "expected 200 x 3 scores"),
+    ],
+)
+def test_outputs_that_are_no_probabilities_are_refused(change: Callable[[np.ndarray], np.ndarray], words: str) -> None:
+    federation = split_at_random(made_table(), 3, np.random.default_rng(0))
+    with pytest.raises(BadInput, match=re.escape(words)):
+        transcript(_RawRegression(change), federation)
 
 
 def test_wrong_settings_are_one_sentence() -> None:
