@@ -1,7 +1,8 @@
 """What the columns suggest of one another, before and beside the scores.
 
 The unknown columns are taken for further draws of the known ones, and the box itself for half a known column, spread
-evenly. Columns that stand near each other in the table are often alike; how much so is asked of the data. With places p,
+evenly. Columns that stand near each other in a party's table are often alike; how much so is asked of the data. With
+places p, and nothing for pairs of different tables,
     means    mu ~ N(centre, between R),    R_jk = near exp(-|p_j - p_k| / reach), R_jj = 1
     cells    x_i ~ N(mu, D R D),           R with a part common to all columns beside it, D the deviations
 both are seen through the known columns and through the equations A x_i = a_i: z = H x with H = (1 0; 0 A). So centre,
@@ -20,22 +21,23 @@ from plumbob.federation import FloatArray, IntArray
 
 PSEUDO = 0.5  # the box counts as half a known column, spread evenly
 RIDGE = 1e-9
-MEAN_LIKENESS = ((0.0, 1.0), (0.5, 2.0), (0.5, 5.0), (0.9, 2.0), (0.9, 5.0))  # near, reach: all alike likely
+MEAN_LIKENESS = ((0.0, 1.0), (0.9, 2.0), (0.9, 5.0), (0.97, 5.0))  # near, reach: all alike likely
 COMMON, NEAR, REACH = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9), (0.0, 0.2, 0.4, 0.6, 0.8), (1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the known and the unknown columns stand in the joint table."""
+    """Where the known and the unknown columns stand in their parties' tables."""
 
     known: IntArray
     unknown: IntArray
 
     def likeness(self, near: float, reach: float, common: float = 0.0) -> FloatArray:
         """Correlations of all columns, the known ones first."""
-        places = np.concatenate([self.known, self.unknown]).astype(np.float64)
-        fading = np.exp(-np.abs(places[:, None] - places) / reach)
-        return np.asarray((1.0 - near - common) * np.eye(len(places)) + common + near * fading)
+        fading = np.zeros((len(self.known) + len(self.unknown),) * 2)
+        for block, places in ((slice(len(self.known)), self.known), (slice(len(self.known), None), self.unknown)):
+            fading[block, block] = np.exp(-np.abs(np.subtract.outer(places, places)) / reach)
+        return np.asarray((1.0 - near - common) * np.eye(len(fading)) + common + near * fading)
 
     def seen_through(self, matrix: FloatArray) -> FloatArray:
         """H: the known columns and the equations of the unknown ones."""
