@@ -26,7 +26,8 @@ from torch import Tensor
 from plumbob.bundle import Array
 
 PURIFIED = 0.005  # how exactly a purified score is matched
-LEAST = 1e-3  # what a purified score of 0 is taken for
+UNDOING = 30  # rounds that take the effect of cutting out of averaged answers
+LEAST = 1e-3  # what a score that must have been about 0 is taken for
 
 Misfit = Callable[[Tensor, Tensor], Tensor]  # scores, what was released of them -> squared distance of every row
 Middle = Callable[[Tensor], Tensor]  # what was released -> scores in the midst of those that fit
@@ -69,8 +70,7 @@ def meaning(defence: Mapping[str, Array]) -> Meaning | None:
     if "purifier/encode" in defence:
         return Meaning(_purified(defence), _above_zero, PURIFIED, hard=False, fair=False)
     if "noise/on" in defence:
-        sigma = noise_width(defence)
-        return Meaning(_noise(defence), lambda r: _denoised(r, sigma), sigma, hard=False, fair=False)
+        return _noise(defence)
     return None
 
 
@@ -78,11 +78,7 @@ def noise_width(defence: Mapping[str, Array]) -> float:
     """The scale of the noise that is left after averaging all answers about a row; 0 without noise."""
     if "noise/on" not in defence:
         return 0.0
-    return float(defence["noise/sigma"]) / math.sqrt(_repeats(defence))
-
-
-def _repeats(defence: Mapping[str, Array]) -> int:
-    return int(defence.get("noise/repeats", np.array(1)))
+    return float(defence["noise/sigma"]) / math.sqrt(int(defence.get("noise/repeats", np.array(1))))
 
 
 def _over(scores: Tensor, named: Tensor) -> Tensor:
@@ -148,11 +144,13 @@ def _purified(defence: Mapping[str, Array]) -> Misfit:
     return misfit
 
 
-def _noise(defence: Mapping[str, Array]) -> Misfit:
-    sigma = float(defence["noise/sigma"])
+def _noise(defence: Mapping[str, Array]) -> Meaning:
+    sigma, left = float(defence["noise/sigma"]), noise_width(defence)
     if not bool(defence["noise/clip"]):
-        return squared
-    return _cut_once(sigma) if _repeats(defence) == 1 else _cut_often(sigma)
+        return Meaning(squared, lambda r: _denoised(r, left), left, hard=False, fair=False)
+    if left == sigma:
+        return Meaning(_cut_once(sigma), lambda r: _denoised(r, sigma), sigma, hard=False, fair=False)
+    return Meaning(_cut_often(sigma), lambda r: _uncut(r, sigma), left, hard=False, fair=False)
 
 
 def _cut_once(sigma: float) -> Misfit:
@@ -168,15 +166,25 @@ def _cut_once(sigma: float) -> Misfit:
 
 
 def _cut_often(sigma: float) -> Misfit:
-    """Cutting moves the mean of many answers: that of max(v + noise, 0) is v Phi(v / sigma) + sigma phi(v / sigma)."""
+    """Cutting moves the mean of many answers, in a known way."""
+    return lambda scores, released: squared(_mean_answer(scores, sigma), released)
 
-    def misfit(scores: Tensor, released: Tensor) -> Tensor:
-        share = scores / sigma
-        bell = torch.exp(-0.5 * share**2) / math.sqrt(2.0 * math.pi)
-        mean: Tensor = scores * torch.special.ndtr(share) + sigma * bell
-        return squared(mean / mean.sum(dim=1, keepdim=True), released)
 
-    return misfit
+def _mean_answer(scores: Tensor, sigma: float) -> Tensor:
+    """About the mean of many answers cut at 0: that of max(v + noise, 0) is v Phi(v / sigma) + sigma phi(v / sigma)."""
+    share = scores / sigma
+    bell = torch.exp(-0.5 * share**2) / math.sqrt(2.0 * math.pi)
+    mean: Tensor = scores * torch.special.ndtr(share) + sigma * bell
+    return mean / mean.sum(dim=1, keepdim=True)
+
+
+def _uncut(released: Tensor, sigma: float) -> Tensor:
+    """Scores whose mean answer is the released one, by adding what is missing again and again."""
+    scores = released
+    for _ in range(UNDOING):
+        scores = (scores + released - _mean_answer(scores, sigma)).clamp(min=LEAST)
+        scores = scores / scores.sum(dim=1, keepdim=True)
+    return scores
 
 
 def _denoised(released: Tensor, sigma: float) -> Tensor:
