@@ -123,6 +123,7 @@ def _check_fit(plan: Plan, source: Source) -> None:
         raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
     if len(set(counts)) < len(counts):
         raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
+    used = {case.threat.name for unit in units(plan) for case in cases(plan, unit)}
     for part in plan.threats:
         threat = part.threat()
         if source.federation is not None:
@@ -130,8 +131,11 @@ def _check_fit(plan: Plan, source: Source) -> None:
         else:
             threat.curious("active", ["active", "passive"])
         granted = threat.grant(AuxiliaryRows)
-        if isinstance(granted, AuxiliaryRows) and granted.count > len(train):
-            raise BadInput(f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist")
+        if threat.name in used and isinstance(granted, AuxiliaryRows) and granted.count > len(train):
+            raise BadInput(
+                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
+                "name a threat with fewer ('auxiliary_rows')"
+            )
 
 
 @contextmanager

@@ -253,15 +253,16 @@ def _guesses(options: Sequence[Option], measure: Measure) -> list[tuple[str, flo
 
 
 def _across(values: Sequence[Point]) -> Axis:
-    high = max(value.high for value in values)
-    low = max(min(value.low for value in values), high - DEEP)
+    best = max(values, key=lambda value: value.y)
+    low = max(min(value.y for value in values), best.y - DEEP)
+    high = best.high
     room = max(0.01, 0.06 * (high - low))
     return Axis("accuracy of what is released", max(0.0, low - room), min(1.0, high + room), percent=True)
 
 
 def _up(measure: Measure, values: Sequence[Point], guesses: Sequence[float]) -> Axis:
     if measure.more_is_worse:
-        low = min([*(value.low for value in values), *guesses])
+        low = min([*(value.y for value in values), *guesses]) - 0.05
         return Axis(f"{measure.words} (higher: more is learnt)", max(0.0, 0.1 * int(10 * low)), 1.0, percent=True)
     top = max([*(value.high for value in values), *guesses])
     return Axis(f"{measure.words} (lower: more is learnt)", 0.0, charts.nice_top(min(top, FAR * max(guesses))))
@@ -269,9 +270,9 @@ def _up(measure: Measure, values: Sequence[Point], guesses: Sequence[float]) -> 
 
 def _beyond(frontier: Frontier) -> str:
     """What lies outside of the chart and is drawn at its edge."""
-    values = [option.accuracy for option in frontier.options]
+    values = [option.accuracy.mean for option in frontier.options]
     words = []
-    if min(v.mean for v in values) < max(v.mean + v.margin for v in values) - DEEP:
+    if min(values) < max(values) - DEEP:
         words.append("Accuracies far below the best are drawn at the left edge.")
     top = FAR * max(value for _, value in _guesses(frontier.options, ERROR))
     far = any(mark.error.mean > top for option in frontier.options for mark in option.marks)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbob.audit.finding import Finding
-from plumbob.audit.frontier import Frontier, Option, frontiers
+from plumbob.audit.frontier import Frontier, Option, estimate, frontiers
 from plumbob.audit.judge import LEVELS, Summary, summarise
 from plumbob.report import answer as words
 from plumbob.report import protection
@@ -92,13 +92,13 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], cons
 def _protection_table(choice: Frontier, console: Console) -> Table:
     """One line per defence: what it leaves to learn and what it costs; dominated ones dim."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("defence", "accuracy", "points lost", "leaking", "leak", "worst case", "seconds", ""):
-        right = name in ("accuracy", "points lost", "leaking", "leak", "seconds")
-        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=name == "defence")
+    for name in ("defence", "accuracy", "lost", "leaking", "leak", "box", "seconds", ""):
+        right = name in ("accuracy", "lost", "leaking", "leak", "seconds")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "defence", overflow="fold")
     for option in choice.options:
         style = "bold green" if option is choice.chosen else "dim" if option.dominated_by else ""
         table.add_row(*(Text(_fit(cell, console), style) for cell in _protection_cells(choice, option)))
-    table.caption = "dim: another setting is at least as accurate and leaks no more"
+    table.caption = "accuracy lost in points, seconds added; dim: another setting is as accurate and leaks no more"
     return table
 
 
@@ -106,11 +106,11 @@ def _protection_cells(choice: Frontier, option: Option) -> tuple[str, ...]:
     loss, extra = choice.lost(option), protection.added(choice, option)
     return (
         words.short(option.defence),
-        protection.share(option.accuracy, 1),
-        "–" if loss is None else protection.points(loss),
+        f"{100 * option.accuracy.mean:.1f} %",
+        "–" if loss is None else protection.points(estimate({0: loss.mean})),
         protection.verdict(option),
         words.percent(option.worst.leak.mean),
-        protection.box(option.worst),
+        "white" if option.worst.white_box else "black",
         "–" if extra is None else protection.seconds(extra[0] + extra[1]),
         "✓" if option is choice.chosen else "(✓)" if option.defence == choice.if_known else "",
     )
