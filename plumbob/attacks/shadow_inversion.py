@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.gradient_inversion import Distance, Loss, check_search, distances, invert
+from plumbob.attacks.gradient_inversion import Distance, Loss, check_search, distance, invert
 from plumbob.attacks.release import Meaning, meaning
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
@@ -117,7 +117,7 @@ class ShadowInversion(Attack):
             start = random_layers((unknown.shape[1], *widths, scores.shape[1]), rng)
         rounds = 0 if linear and told is None else self.fitting
         activation = self.activation or own[0].activation
-        far = fitting_distance(self.loss, told)
+        far = distance(self.loss, told)
         return fitted_shadow(unknown, scores, offsets, start, activation, far, rounds, self.fitting_rate)
 
 
@@ -172,13 +172,6 @@ def linear_shadow(
     inputs = np.hstack([unknown, np.ones((len(unknown), 1))]) if bias else unknown
     fitted = np.linalg.lstsq(inputs, logs - logs.mean(axis=1, keepdims=True), rcond=None)[0]
     return (fitted[:-1], fitted[-1]) if bias else (fitted, np.zeros(scores.shape[1]))
-
-
-def fitting_distance(loss: Loss, told: Meaning | None) -> Distance:
-    """D for answers as they were, or the distance from what a known defence made of them."""
-    if told is None:
-        return lambda logits, seen: distances(logits, seen, loss)
-    return lambda logits, seen: told.training(torch.softmax(logits, dim=1), seen)
 
 
 def random_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> list[list[Tensor]]:
