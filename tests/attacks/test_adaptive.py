@@ -98,6 +98,16 @@ def test_the_coarser_the_release_the_less_is_learnt() -> None:
 
 
 @needs_data
+@pytest.mark.parametrize("clip", [False, True])
+def test_noise_that_is_drawn_anew_is_averaged_away(clip: bool) -> None:
+    """The leak grows with the number of questions, and comes near to that of full scores."""
+    ladder = (*(Noise(sigma=0.1, clip=clip, repeats=k) for k in (1, 30, 1_000)), NoDefence())
+    r2 = [np.mean([errors(d, "satellite", PosteriorMean(), seed)[1] for seed in range(2)]) for d in ladder]
+    assert all(more > less + 0.05 for less, more in pairwise(r2))
+    assert r2[2] - r2[0] > 0.5 * (r2[3] - r2[0])
+
+
+@needs_data
 def test_one_level_of_codebook_tells_what_the_label_tells() -> None:
     gaps = [
         errors(Codebook(), "satellite", PosteriorMean(), s)[1] - errors(LabelOnly(), "satellite", PosteriorMean(), s)[1]

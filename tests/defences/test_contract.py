@@ -80,6 +80,7 @@ def test_what_is_known_reaches_the_view_and_holds_no_secret(name: str) -> None:
         (lambda: made("rounding", digits=0), "expected 1 to 12 digits, got 0"),
         (lambda: made("noise", sigma=0), "expected a sigma above 0, got 0"),
         (lambda: made("noise", seed=-1), "expected a seed of 0 or more, got -1"),
+        (lambda: made("noise", repeats=0), "repeats: expected a whole number from 1 to 10,000, got 0"),
         (lambda: made("codebook", levels=0), "expected at least 1 level, got 0"),
         (lambda: made("dropout", rate=1), "expected a rate above 0 and below 1, got 1"),
         (lambda: made("dp_sgd", epsilon=0), "expected an epsilon above 0, got 0"),

@@ -57,6 +57,22 @@ def test_noise_is_fresh_for_every_query_seed_and_model() -> None:
     assert not np.allclose(gap, moved)
 
 
+@pytest.mark.parametrize("clip", [False, True])
+def test_asking_k_times_leaves_noise_of_a_kth_of_the_variance(clip: bool) -> None:
+    """Of clipped answers the mean is moved, but their spread shrinks the same way."""
+    once, often = (
+        np.stack([released(defended(Noise(sigma=0.05, clip=clip, seed=s, repeats=k), rows=60)) for s in range(20)])
+        for k in (1, 16)
+    )
+    ratio = often.var(axis=0, ddof=1).mean() / once.var(axis=0, ddof=1).mean()
+    assert ratio == pytest.approx(1 / 16, rel=0.15)
+
+
+def test_one_question_draws_what_it_always_drew() -> None:
+    assert np.array_equal(released(defended(Noise())), released(defended(Noise(repeats=1))))
+    assert int(Noise(repeats=7).known()["noise/repeats"]) == 7
+
+
 def test_clipping_makes_scores_of_anything() -> None:
     out = as_scores(np.array([[-1.0, 2.0, 2.0], [-1.0, -2.0, -3.0]]))
     assert out.tolist() == [[0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3]]

@@ -6,7 +6,7 @@ import numpy as np
 
 from plumbob.defences import Defence
 from plumbob.federation import Table, halves, split_at_random
-from plumbob.protocols.base import Protocol, predict
+from plumbob.protocols.base import Protocol, column_positions, predict
 from plumbob.threats import LUO2021, Threat, View, cut
 from plumbob.transcript import Transcript
 from tests.worlds import made_table, small
@@ -26,7 +26,8 @@ def defended(
     train, rest = halves(federation.label, rng)
     guarded = defence.protect(small(protocol) if isinstance(protocol, str) else protocol)
     trainer, target = federation.rows(train), federation.rows(rest[:rows])
-    model = guarded.fit(trainer.values, trainer.label, len(federation.classes), np.random.default_rng([seed, 1]))
+    fit_rng, blocks = np.random.default_rng([seed, 1]), list(column_positions(federation).values())
+    model = guarded.fit(trainer.values, trainer.label, len(federation.classes), fit_rng, blocks)
     release = defence.release(guarded, model, target)
     return predict(guarded, model, target, trainer, release=release, defence=defence.known())
 
