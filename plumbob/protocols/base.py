@@ -152,7 +152,9 @@ def checked(scores: FloatArray, rows: int, classes: int) -> FloatArray:
         bad = int((~np.isfinite(scores)).any(axis=1).sum())
         raise BadInput(f"model: expected a number for every score, got NaN or infinity in {bad:,} of {rows:,} rows")
     if scores.min(initial=0.0) < 0 or np.abs(scores.sum(axis=1) - 1).max(initial=0.0) > ADDS_UP:
-        raise BadInput("model: expected probabilities, 0 or more and adding up to 1 in every row; is a softmax missing?")
+        raise BadInput(
+            "model: expected probabilities, 0 or more and adding up to 1 in every row; is a softmax missing?"
+        )
     return scores
 
 
@@ -161,4 +163,6 @@ def all_classes(what: str, label: IntArray, classes: int) -> None:
     there = np.unique(label)
     if len(there) < classes:
         missing = np.setdiff1d(np.arange(classes), there)
-        raise BadInput(f"{what}: expected training rows of all {classes} classes, got none of class number {missing[0] + 1}")
+        raise BadInput(
+            f"{what}: expected training rows of all {classes} classes, got none of class number {missing[0] + 1}"
+        )

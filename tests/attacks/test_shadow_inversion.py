@@ -80,6 +80,18 @@ def test_verification_judges_the_auxiliary_rows_as_if_they_were_predicted() -> N
         assert np.isfinite(guess(view)).all()
 
 
+def test_verification_withholds_a_row_that_is_asked_about_alone() -> None:
+    from plumbob.defences.verification import Verification
+
+    federation = split_at_random(made_table(rows=40), 2, np.random.default_rng(0))
+    protocol = LogisticRegression()
+    model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0))
+    release = Verification().release(protocol, model, federation)
+    assert release is not None
+    one = federation.rows(np.array([3]))
+    assert np.isnan(release(model.scores(one.values), one)).all()
+
+
 def test_auxiliary_scores_survive_saving(tmp_path: Path) -> None:
     view = cut(linear(), black_box(6))
     view.save(tmp_path / "view.zip")

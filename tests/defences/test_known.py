@@ -48,7 +48,9 @@ WORLDS = range(4)
 
 
 @cache
-def prediction(name: str, protocol: str, seed: int = 0, rows: int = 40, **settings: object) -> tuple[Defence, Transcript]:
+def prediction(
+    name: str, protocol: str, seed: int = 0, rows: int = 40, **settings: object
+) -> tuple[Defence, Transcript]:
     defence = defence_named(name, **(SETTINGS.get(name, {}) | settings))
     table = made_table(rows=300, seed=seed)
     return defence, defended(defence, protocol, table=table, seed=seed, rows=rows)
