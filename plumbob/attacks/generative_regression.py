@@ -169,9 +169,13 @@ class GenerativeRegression(Attack):
     def _far(self, view: View) -> Misfit:
         """Distance of every row: logits, what was observed -> a number; that of a known defence, if there is one."""
         known = meaning(view.defence)
-        if known is not None:
-            return lambda logits, observed: known.training(torch.softmax(logits, dim=1), observed)
-        return score_distance if self.distance == "scores" or view.protocol == "random_forest" else log_distance
+        logs = self.distance != "scores" and view.protocol != "random_forest"
+        if known is None:
+            return log_distance if logs else score_distance
+        if logs and known.fair:  # logarithms of scores below the width of a release are not known
+            least = max(LEAST, known.width)
+            return lambda logits, observed: log_distance(logits, known.middle(observed), least)
+        return lambda logits, observed: known.training(torch.softmax(logits, dim=1), observed)
 
     def _learn_means(
         self, bias: Tensor, logits: Logits, own: Tensor, observed: Tensor, far: Misfit, random: torch.Generator
@@ -237,10 +241,9 @@ def score_distance(logits: Tensor, observed: Tensor) -> Tensor:
     return squared(torch.softmax(logits, dim=1), observed)
 
 
-def log_distance(logits: Tensor, observed: Tensor) -> Tensor:
-    """Huber's distance of log-scores up to a shift, which softmax takes away; small scores are taken for `LEAST`."""
-    least = math.log(LEAST)
-    made, seen = torch.log_softmax(logits, dim=1).clamp(min=least), torch.log(observed.clamp(min=LEAST))
+def log_distance(logits: Tensor, observed: Tensor, least: float = LEAST) -> Tensor:
+    """Huber's distance of log-scores up to a shift, which softmax takes away; small scores are taken for `least`."""
+    made, seen = torch.log_softmax(logits, dim=1).clamp(min=math.log(least)), torch.log(observed.clamp(min=least))
     gap = (made - made.mean(dim=1, keepdim=True)) - (seen - seen.mean(dim=1, keepdim=True))
     return LOG_WEIGHT * functional.huber_loss(gap, torch.zeros_like(gap), reduction="none").sum(dim=1)
 
