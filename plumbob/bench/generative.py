@@ -32,7 +32,7 @@ def grna_against_plain_loop() -> Iterator[Measured]:
     for view, truth in _views():
         plain = _errors(GenerativeRegression.plain(EPOCHS), view, truth, last_only=True)
         target, long = plain[-1]
-        short = next((s for error, s in _errors(GenerativeRegression(), view, truth) if error <= target), None)
+        short = next((s for error, s in _errors(GenerativeRegression.sharp(), view, truth) if error <= target), None)
         ratios.append(0.0 if short is None else long / short)
         ours += [] if short is None else [short]
     size = (
