@@ -110,7 +110,7 @@ class GenerativeRegression(Attack):
         self.generator = generator
 
     @classmethod
-    def plain(cls, epochs: int = 20, **parts: bool) -> GenerativeRegression:
+    def plain(cls, epochs: int = 20) -> GenerativeRegression:
         """Algorithm 2 as the authors run it: batches of 64, Adam at 1e-4, one draw of the noise."""
         return cls(
             epochs=epochs,
@@ -120,7 +120,6 @@ class GenerativeRegression(Attack):
             schedule="constant",
             standardise=False,
             draws=1,
-            **parts,
         )
 
     @classmethod

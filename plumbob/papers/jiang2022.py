@@ -44,7 +44,6 @@ ROUNDS = {"smoke": (300, 0.01), "paper": (3_000, 0.001)}  # T and lambda of Algo
 HIDDEN = (8, 8)  # "NN" is two hidden layers of eight where a claim does not say otherwise
 NEAR_ZERO = 0.01  # "close to 0", as an MSE of features in [0, 1]
 END = "GIA to D = 0"
-NO_RIVAL = "GRN does not run on split models yet, so the comparison is open"
 ALIKE = 0.2  # "similar", "almost the same": within this share
 
 
@@ -323,10 +322,9 @@ def below_generator(scale: Scale, seed: int) -> Check:
         for ratio in RATIOS[scale]:
             cases = [case(data, "2 sigmoid", ratio, scale, seed, trial) for trial in range(trials)]
             for name, attack in (("GIA", gia(scale)), (END, to_the_end(scale)), ("GRN", rival)):
-                if attack is not None:
-                    found.setdefault(name, []).append([result(attack, one, one.view(), True, seed) for one in cases])
+                found.setdefault(name, []).append([result(attack, one, one.view(), True, seed) for one in cases])
             ours = found["GIA"][-1]
-            lower.append(None if rival is None else below(errors(ours), errors(found["GRN"][-1])))
+            lower.append(below(errors(ours), errors(found["GRN"][-1])))
             if ratio <= 0.1:
                 end = errors(found[END][-1])
                 far = below([NEAR_ZERO] * trials, end)
@@ -341,8 +339,7 @@ def below_generator(scale: Scale, seed: int) -> Check:
     parts = {"GIA below GRN everywhere": every(lower), f"to D = 0: below {NEAR_ZERO} at r = 0.1": every(near)}
     measured = {name: word(answer) for name, answer in parts.items()} | measured
     expected = "GIA below GRN at every r; near 0 for r <= 0.1"
-    why = _no_individuals(figures) + ("" if rival else f"; {NO_RIVAL}")
-    return Check(every(parts.values()), measured, expected, trials, why, tuple(figures))
+    return Check(every(parts.values()), measured, expected, trials, _no_individuals(figures), tuple(figures))
 
 
 def few_records(scale: Scale, seed: int) -> Check:
@@ -366,14 +363,13 @@ def few_records(scale: Scale, seed: int) -> Check:
                     rows = np.arange(count) + repeat * count
                     few = replace(one, target=one.target.rows(rows))
                     rates.setdefault("GIA", []).append(judged(ours[rows], few, True, seed).accuracy)
-                    if rival is not None:
-                        theirs = rival.run(few.view(), generator(seed, "rival", trial, count, repeat)).values
-                        assert theirs is not None
-                        rates.setdefault("GRN", []).append(judged(theirs, few, True, seed).accuracy)
+                    theirs = rival.run(few.view(), generator(seed, "rival", trial, count, repeat)).values
+                    assert theirs is not None
+                    rates.setdefault("GRN", []).append(judged(theirs, few, True, seed).accuracy)
                 for name, values in rates.items():
                     points.setdefault(name, []).append((float(np.log10(count)), float(np.mean(values))))
         trend = {name: rises([x for x, _ in pairs], [y for _, y in pairs]) for name, pairs in points.items()}
-        grows, needs = trend.get("GRN"), trend["GIA"]
+        grows, needs = trend["GRN"], trend["GIA"]
         answers += [grows, needs is not True]
         curves = []
         for name, pairs in points.items():
@@ -384,18 +380,14 @@ def few_records(scale: Scale, seed: int) -> Check:
         figures.append(Figure(data, "log10 of records", "attack accuracy", curves))
         measured |= {f"{data} GRN grows": word(grows), f"{data} GIA grows": word(needs)}
     expected = "GRN's accuracy grows with the records, GIA's does not need to"
-    why = "GIA takes each row by itself: its guesses are the same for any number of records" + (
-        "" if rival else f"; {NO_RIVAL}"
-    )
+    why = "GIA takes each row by itself: its guesses are the same for any number of records"
     return Check(every(answers), measured, expected, trials, why, tuple(figures))
 
 
-def generator_attack(scale: Scale) -> Attack | None:
-    """luo2021's GRN, where it runs on models per party."""
+def generator_attack(scale: Scale) -> Attack:
+    """luo2021's GRN."""
     from plumbob.attacks.generative_regression import GenerativeRegression
 
-    if "split_models" not in GenerativeRegression.protocols:
-        return None
     return GenerativeRegression() if scale == "paper" else GenerativeRegression(steps=60)
 
 
