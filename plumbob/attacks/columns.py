@@ -18,10 +18,12 @@ import numpy as np
 
 from plumbob.attacks.box import TINY, before_cut, propagate_together
 from plumbob.federation import FloatArray, IntArray
+from plumbob.threats import View
 
 PSEUDO = 0.5  # the box counts as half a known column, spread evenly
 RIDGE = 1e-9
 MEAN_LIKENESS = ((0.0, 1.0), (0.9, 2.0), (0.9, 5.0), (0.97, 5.0))  # near, reach: all alike likely
+DIRECTIONS = 1200  # most coefficients regressed at once; beyond, the leading components of the known columns are used
 COMMON, NEAR, REACH = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9), (0.0, 0.2, 0.4, 0.6, 0.8), (1.0, 2.0, 4.0)
 
 
@@ -161,3 +163,63 @@ def pooled_mixture(columns: FloatArray, size: int = 10, most: int = 4000) -> tup
         weights, centres = total / total.sum(), (share * values).sum(axis=0) / total
         variances = (share * (values - centres) ** 2).sum(axis=0) / total + 1e-5
     return weights, centres, variances
+
+
+@dataclass(frozen=True)
+class Prior:
+    """x_i ~ N(mean + slope' parts_i, covariance), `parts` the scaled components of the known columns, in unit ranges."""
+
+    mean: FloatArray
+    slope: FloatArray  # components x unknown columns
+    covariance: FloatArray
+    between: float  # variance of column means around what is expected of them
+
+    def rows(self, parts: FloatArray) -> FloatArray:
+        return np.clip(self.mean + parts @ self.slope, 0.0, 1.0)
+
+
+def components(own: FloatArray, unknown: int) -> FloatArray:
+    """The known columns' principal components, unit variance, as many as can be regressed on."""
+    centred = own - own.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    keep = values > 1e-6 * np.sqrt(len(own))
+    keep &= np.arange(len(values)) < max(1, DIRECTIONS // unknown - 1)
+    return np.asarray(left[:, keep] * np.sqrt(len(own)))
+
+
+def expected_means(marks: FloatArray, view: View, means: FloatArray) -> tuple[FloatArray, float]:
+    """Means of the unknown columns by a mark of every column in the model, NaN if it has none.
+
+    What the mark says is learnt from the known columns: a line, with the ridge that does best on columns left out, or
+    no line at all if that does better.
+    """
+    count = len(means) + 1.0
+    centre = (means.sum() + 0.5) / count
+    best, slope = float(((means - centre) ** 2).sum()), 0.0
+    seen = np.isfinite(marks[view.known])
+    unknown = np.zeros(len(view.unknown))
+    if seen.sum() >= 4:
+        middle, scale = marks[view.known][seen].mean(), marks[view.known][seen].std() + TINY
+        standard = np.nan_to_num(np.clip((marks - middle) / scale, -2.5, 2.5))
+        known, unknown = standard[view.known], standard[view.unknown]
+        product, power = known * (means - centre), float(known @ known)
+        for ridge in (0.5, 2.0, 8.0):
+            left_out = (product.sum() - product) / (power - known**2 + ridge)
+            error = float(((means - centre - left_out * known) ** 2).sum())
+            if error < best:
+                best, slope = error, float(product.sum()) / (power + ridge)
+    return np.clip(centre + slope * unknown, 0.02, 0.98), (best + 1 / 12) / count
+
+
+def row_factor(own: FloatArray, parts: FloatArray) -> tuple[float, FloatArray]:
+    """Mean covariance of two known columns (one factor behind all), and what a further column has of each component."""
+    count = own.shape[1]
+    if count < 2 or len(own) < 2:
+        return 0.0, np.zeros(parts.shape[1])
+    centred = own - own.mean(axis=0)
+    covariance = centred.T @ centred / len(own)
+    total, own_part = float(covariance.sum()), float(np.trace(covariance))
+    shared = max((total - own_part) / (count * (count - 1)), 0.0)
+    noise = max(own_part / count - shared, TINY)
+    gain = shared / (shared * count + noise)  # of the sum of the known cells
+    return shared, gain * parts.T @ centred.sum(axis=1) / len(own)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.columns import from_complete_rows
-from plumbob.attacks.linearised_posterior import Prior, components, expected_means, row_factor
+from plumbob.attacks.columns import Prior, components, expected_means, from_complete_rows, row_factor
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.trees import Forest
