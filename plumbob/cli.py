@@ -133,6 +133,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder to keep outcomes in; a claim found there is not run again.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Groups of claims to check at the same time.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Check the papers' claims: reproduced, contradicted (and why), or open."""
@@ -144,13 +145,14 @@ def reproduce(
     with _progress("reproducing", "claims") as advance:
         outcomes = []
         advance(0, len(claims))
-        for count, claim in enumerate(claims, 1):
-            outcomes.append(papers.outcome(claim, scale.value, seed, out))
-            advance(count, len(claims))
-            if as_json:
-                print(outcomes[-1].to_line(), flush=True)
+        for found in papers.outcomes(claims, scale.value, seed, out, workers):
+            outcomes += found
+            advance(len(outcomes), len(claims))
+            for one in found if as_json else ():
+                print(one.to_line(), flush=True)
     if not as_json:
-        papers.print_outcomes(outcomes, Console())
+        order = [claim.name for claim in claims]
+        papers.print_outcomes(sorted(outcomes, key=lambda one: order.index(one.claim)), Console())
     if out is not None:
         for page in write_pages(out, papers.CLAIMS, environment()):
             print(f"Page: {page}", file=sys.stderr)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -11,9 +12,9 @@ from rich.table import Table as Grid
 
 from plumbob.errors import BadInput, suggest
 from plumbob.papers import defences_table, jiang2022, luo2021, luo2021_generative, ours
-from plumbob.papers.claims import Claim, Outcome, outcome
+from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 
-__all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "print_outcomes", "select"]
+__all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "outcomes", "print_outcomes", "select"]
 
 _PARTS = (luo2021, luo2021_generative, jiang2022, defences_table, ours)
 CLAIMS: tuple[Claim, ...] = tuple(
@@ -29,6 +30,25 @@ def select(what: str) -> list[Claim]:
         names = [*dict.fromkeys(claim.paper for claim in CLAIMS), *(claim.name for claim in CLAIMS)]
         raise BadInput(f"no paper or claim '{what}'{suggest(what, names)}")
     return chosen
+
+
+def outcomes(
+    claims: Sequence[Claim], scale: Scale, seed: int, out: Path | None, workers: int = 1
+) -> Iterator[list[Outcome]]:
+    """Outcomes as they are found. Claims of one file share models and views, so they go to one worker."""
+    shares = [part for part in ([c for c in claims if c in p.CLAIMS] for p in _PARTS) if part]
+    if workers <= 1 or len(shares) == 1:
+        for claim in claims:
+            yield [outcome(claim, scale, seed, out)]
+        return
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
+    yield from pool(delayed(_outcomes)(share, scale, seed, out) for share in sorted(shares, key=len, reverse=True))
+
+
+def _outcomes(claims: Sequence[Claim], scale: Scale, seed: int, out: Path | None) -> list[Outcome]:
+    return [outcome(claim, scale, seed, out) for claim in claims]
 
 
 def print_outcomes(outcomes: Sequence[Outcome], console: Console) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbob.papers import CLAIMS, outcome, select
+from plumbob.papers import CLAIMS, outcome, outcomes, select
 from plumbob.papers.claims import Check, Claim, Curve, Figure
 from plumbob.papers.evidence import below, every, falls, rises
 from plumbob.papers.results import write_pages
@@ -89,3 +89,13 @@ def test_a_page_shows_every_outcome_and_its_figures(tmp_path: Path) -> None:
 def test_every_claim_has_its_own_name() -> None:
     names = [claim.name for claim in CLAIMS]
     assert len(set(names)) == len(names)
+
+
+def test_workers_find_the_same() -> None:
+    claims = [claim for claim in CLAIMS if claim.name in ("luo2021/L1", "jiang2022/J4")]
+    one, two = (
+        {o.claim: o.measured for found in outcomes(claims, "smoke", 0, None, workers) for o in found}
+        for workers in (1, 2)
+    )
+    assert len(one) == 2
+    assert one == two
