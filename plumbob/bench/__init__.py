@@ -13,6 +13,7 @@ from plumbob.bench.generative import grna_against_plain_loop
 from plumbob.bench.inversion import gia_against_one_by_one
 from plumbob.bench.scores import cost_against_rows, esa_against_loop, pra_against_loop
 from plumbob.bench.timing import Measured
+from plumbob.bench.training import dp_sgd_against_plain_training
 from plumbob.errors import BadInput
 
 
@@ -24,6 +25,7 @@ def run(console: Console | None = None) -> Iterator[Measured]:
         cost_against_rows,
         gia_against_one_by_one,
         grna_against_plain_loop,
+        dp_sgd_against_plain_training,
     ):
         try:
             if console is not None:
