@@ -81,7 +81,7 @@ def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
         ("a.csv", "a,b\n1,2\n3,4,5\n6,7,8\n", "2 rows not as wide .* the first is row 2 with 3"),
         ("a.csv", 'a,b\n"1,2",3\n"x\ny"\n', "the first is row 2 with 1"),
         ("a.csv.gz", b"not gzip", "is not a whole gzip file"),
-        ("a.csv.gz", gzip.compress(b"a,b\n" * 500)[:-9], "is not a whole gzip file"),
+        ("a.csv.gz", gzip.compress(b"a,b\n" * 500, mtime=0)[:-9], "is not a whole gzip file"),
         ("a.parquet", "a,b\n", "is not a Parquet file"),
         ("a.xlsx", "a,b\n", "is of an unknown kind"),
     ],
