@@ -162,9 +162,7 @@ class GenerativeRegression(Attack):
                 loss = far(logits(torch.cat([own[rows], made], dim=1)), observed[rows]).mean()
                 if self.constraint and self.generator:
                     loss = loss + VARIANCE_WEIGHT * made.var(dim=0, correction=0).sum()
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]  # torch leaves this method untyped
-                optimiser.step()
+                descend(optimiser, loss)
                 done += 1
             yield lambda: self._guess(make, len(own), len(view.unknown))
         if not updates:  # every row was withheld
@@ -195,9 +193,7 @@ class GenerativeRegression(Attack):
             rows = torch.randint(len(own), (MEANS_BATCH,), generator=random)
             made = torch.sigmoid(bias).expand(MEANS_BATCH, -1)
             loss = far(logits(torch.cat([own[rows], made], dim=1)), observed[rows]).mean()
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves this method untyped
-            optimiser.step()
+            descend(optimiser, loss)
 
     def _maker(self, own: Tensor, unknown: int, random: torch.Generator) -> tuple[Callable[[Tensor], Tensor], Layer]:
         """A function from row numbers to their unknown columns, and the parameters to train in it."""
@@ -240,6 +236,13 @@ class GenerativeRegression(Attack):
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
 
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of training."""
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves this method untyped
+    optimiser.step()
+
+
 def score_distance(logits: Tensor, observed: Tensor) -> Tensor:
     """Squared distance of the scores, as in Eq 9."""
     return squared(torch.softmax(logits, dim=1), observed)
@@ -265,9 +268,7 @@ def surrogate(forest: Forest, columns: int, updates: int, random: torch.Generato
     batches = (torch.split(rows, SURROGATE_BATCH) for rows in (dummies, torch.tensor(votes, dtype=torch.float32)))
     for rows, said in zip(*batches, strict=True):
         loss: Tensor = ((torch.softmax(forward(layers, rows), dim=1) - said) ** 2).sum(dim=1).mean()
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves this method untyped
-        optimiser.step()
+        descend(optimiser, loss)
     for tensor in parameters:
         tensor.requires_grad_(False)
     return lambda rows: forward(layers, rows)

@@ -60,7 +60,8 @@ class LinearisedPosterior(Attack):
             unit = solved(prior.covariance, prior.rows(components(view.own, len(low))))
             if answers.shape[1] < len(low) and len(told) >= FEWEST:
                 centres, covariance = generated(view, low, high - low, rng)
-                share = 0.5 * answers.size / (answers.size + HALFWAY)
+                told_equations = len(told) * answers.shape[1]
+                share = 0.5 * told_equations / (told_equations + HALFWAY)
                 unit = (1.0 - share) * unit + share * solved(covariance, centres)
         else:
             span = np.where(high > low, high - low, 1.0)

@@ -11,12 +11,20 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from plumbob.errors import BadInput, suggest
-from plumbob.papers import defences_table, jiang2022, jiang2022_black_box, luo2021, luo2021_generative, ours
+from plumbob.papers import (
+    defences_table,
+    jiang2022,
+    jiang2022_black_box,
+    luo2021,
+    luo2021_defended,
+    luo2021_generative,
+    ours,
+)
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "outcomes", "print_outcomes", "select"]
 
-_PARTS = (luo2021, luo2021_generative, jiang2022, jiang2022_black_box, defences_table, ours)
+_PARTS = (luo2021, luo2021_generative, luo2021_defended, jiang2022, jiang2022_black_box, defences_table, ours)
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:])))
 )

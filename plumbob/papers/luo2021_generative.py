@@ -1,7 +1,7 @@
-"""Luo, Wu, Xiao, Ooi (ICDE 2021), the generative attack: claims L8 to L15, from Table III and Figs 7 to 11.
+"""Luo, Wu, Xiao, Ooi (ICDE 2021), the generative attack: claims L8 to L12, from Table III and Figs 7 to 10.
 
 Where the text does not say which data or model a figure shows, the choice is named in the check. Ten trials of the
-paper are three here (L9 to L11, L13 to L15), so that a claim takes less than half an hour on two cores.
+paper are three here (L9 to L11), so that a claim takes less than half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -16,13 +16,8 @@ import numpy as np
 from scipy import stats
 
 from plumbob.attacks.generative_regression import GenerativeRegression
-from plumbob.audit.finding import Finding
-from plumbob.audit.judge import group
-from plumbob.audit.plan import make_plan
-from plumbob.audit.run import generator, run
-from plumbob.audit.source import open_source
+from plumbob.audit.run import generator
 from plumbob.data import registry
-from plumbob.errors import BadInput
 from plumbob.federation import Column, FloatArray, IntArray, Table, halves, split_at_random
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
 from plumbob.papers.evidence import Answer, below, every, rises
@@ -176,10 +171,10 @@ def ablation(scale: Scale, seed: int) -> Check:
     names = list(TABLE_3)
     order = {f"{a} < {b}": below(errors[a], errors[b]) for a, b in pairwise(names)}
     measured: dict[str, object] = {name: _shown(errors[name], TABLE_3[name]) for name in names}
-    measured |= {pair: _word(answer) for pair, answer in order.items()}
-    measured["R2 full"] = _mean([one.score.r2 for one in cases["full"]])
-    measured["best constant"] = _mean([one.score.baselines["best_constant"] for one in cases["full"]])
-    measured["always 0.5"] = _mean([one.score.baselines["uniform"] - 1 / 12 for one in cases["full"]])
+    measured |= {pair: word(answer) for pair, answer in order.items()}
+    measured["R2 full"] = mean([one.score.r2 for one in cases["full"]])
+    measured["best constant"] = mean([one.score.baselines["best_constant"] for one in cases["full"]])
+    measured["always 0.5"] = mean([one.score.baselines["uniform"] - 1 / 12 for one in cases["full"]])
     wrong = [pair for pair, answer in order.items() if answer is False]
     why = f"the other way round: {', '.join(wrong)}. " if wrong else ""
     why += (
@@ -207,19 +202,19 @@ def beats_random(scale: Scale, seed: int) -> Check:
             flat = [trial for trials in found.values() for trial in trials]
             answers[f"{label} grows"] = rises([t.unknown for t in flat], [t.error for t in flat])
             means[data, protocol] = [t.error for t in flat]
-            measured[f"{label} MSE"] = [_mean([t.error for t in trials]) for trials in found.values()]
-            measured[f"{label} R2"] = [_mean([t.score.r2 for t in trials]) for trials in found.values()]
-            hollow += [label] if _mean([t.score.r2 for t in flat]) < 0 else []
-            curves.append(_curve(f"GRNA {_short(protocol)}", found, [[t.error for t in ts] for ts in found.values()]))
+            measured[f"{label} MSE"] = [mean([t.error for t in trials]) for trials in found.values()]
+            measured[f"{label} R2"] = [mean([t.score.r2 for t in trials]) for trials in found.values()]
+            hollow += [label] if mean([t.score.r2 for t in flat]) < 0 else []
+            curves.append(curve(f"GRNA {_short(protocol)}", found, [[t.error for t in ts] for ts in found.values()]))
         for name in ("uniform", "normal", "best_constant"):
-            levels = [_mean([t.score.baselines[name] for t in trials]) for trials in found.values()]
+            levels = [mean([t.score.baselines[name] for t in trials]) for trials in found.values()]
             measured[f"{data} {name.replace('_', ' ')}"] = levels
             curves.append(Curve(name.replace("_", " "), list(found), levels))
         figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
     for data in DATA:
         for other in MODELS[:2]:
             answers[f"{data} NN below {_short(other)}"] = below(means[data, MODELS[2]], means[data, other])
-    measured |= {name: _word(answer) for name, answer in answers.items()}
+    measured |= {name: word(answer) for name, answer in answers.items()}
     wrong = [name for name, answer in answers.items() if answer is False]
     why = f"not so: {', '.join(wrong)}. " if wrong else ""
     if any("RF" in name for name in wrong):
@@ -246,16 +241,16 @@ def branches(scale: Scale, seed: int) -> Check:
         answers[f"{data} above random"] = every(
             below([r[1] for r in rates], [r[0] for r in rates]) for rates in found.values()
         )
-        lines = {name: [_mean([r[i] for r in rates]) for rates in found.values()] for i, name in enumerate(_RATES)}
+        lines = {name: [mean([r[i] for r in rates]) for rates in found.values()] for i, name in enumerate(_RATES)}
         measured |= {f"{data} {name}": values for name, values in lines.items()}
         if data in ("bank", "drive"):
             first = [r[0] for r in next(iter(found.values()))]
             answers[f"{data} above 0.8 at 10 %"] = below([0.8] * len(first), first)
-        weak += [data] if _mean(lines["CBR"]) <= _mean(lines["usual side"]) else []
-        curves = [_curve("GRNA", found, [[r[0] for r in rates] for rates in found.values()])]
+        weak += [data] if mean(lines["CBR"]) <= mean(lines["usual side"]) else []
+        curves = [curve("GRNA", found, [[r[0] for r in rates] for rates in found.values()])]
         curves += [Curve(name, list(found), lines[name]) for name in _RATES[1:]]
         figures.append(Figure(data, "share of unknown columns", "correct branching rate", curves))
-    measured |= {name: _word(answer) for name, answer in answers.items()}
+    measured |= {name: word(answer) for name, answer in answers.items()}
     why = f"no better than always naming the more frequent side: {', '.join(weak)}" if weak else ""
     expected = "above random; above 0.8 on bank and drive at 10 %"
     return Check(every(answers.values()), measured, expected, TRIALS[scale], why, tuple(figures))
@@ -278,14 +273,14 @@ def more_predictions(scale: Scale, seed: int) -> Check:
         }
         flat = [(rows, trial.error) for rows, trials in found.items() for trial in trials]
         answers[f"{data} falls"] = rises([rows for rows, _ in flat], [-error for _, error in flat])
-        measured[f"{data} MSE"] = [_mean([t.error for t in trials]) for trials in found.values()]
-        measured[f"{data} R2"] = [_mean([t.score.r2 for t in trials]) for trials in found.values()]
-        curves = [_curve("GRNA", found, [[t.error for t in trials] for trials in found.values()])]
+        measured[f"{data} MSE"] = [mean([t.error for t in trials]) for trials in found.values()]
+        measured[f"{data} R2"] = [mean([t.score.r2 for t in trials]) for trials in found.values()]
+        curves = [curve("GRNA", found, [[t.error for t in trials] for trials in found.values()])]
         for name in ("uniform", "best_constant"):
-            levels = [_mean([t.score.baselines[name] for t in trials]) for trials in found.values()]
+            levels = [mean([t.score.baselines[name] for t in trials]) for trials in found.values()]
             curves.append(Curve(name.replace("_", " "), list(found), levels))
         figures.append(Figure(data, "share of rows predicted", "MSE per feature", curves))
-    measured |= {name: _word(answer) for name, answer in answers.items()}
+    measured |= {name: word(answer) for name, answer in answers.items()}
     expected = "error falls from 10 to 50 % of the rows on two synthetic and two real sets"
     return Check(every(answers.values()), measured, expected, TRIALS[scale], "", tuple(figures))
 
@@ -307,131 +302,13 @@ def correlated_is_easier(scale: Scale, seed: int) -> Check:
             columns = sorted((c.error, getattr(c, name)) for c in found[0].score.columns)
             curves.append(Curve(where, [e for e, _ in columns], [r for _, r in columns], None))
         figures.append(Figure(data, "MSE of the column, first trial", "mean absolute correlation", curves))
-    measured |= {name: _word(answer) for name, answer in answers.items()}
+    measured |= {name: word(answer) for name, answer in answers.items()}
     expected = "rank correlation of error and Eq 16, 17 below 0"
     why = (
         "not tested here: a column's error may also depend on its distance from 0.5 and its variance, "
         "whatever it is correlated with; the R2 takes the variance out"
     )
     return Check(every(answers.values()), measured, expected, MANY[scale], why, tuple(figures))
-
-
-@cache
-def defended(
-    data: str, protocol: str, attack: str, defences: tuple[tuple[str, str, Any], ...], scale: Scale, seed: int
-) -> tuple[Finding, ...]:
-    """One panel of Fig 11, as an audit plan; each defence is its name and one setting ('' for the default)."""
-    chosen = [{"name": name} | ({"settings": {key: value}} if key else {}) for name, key, value in defences]
-    plan = make_plan(
-        {
-            "data": {"name": data} | ({"sample": SAMPLE[scale]} if SAMPLE[scale] else {}),
-            "protocols": [protocol],
-            "attacks": [attack],
-            "defences": ["none", *chosen],
-            "unknown": [0.2, 0.6] if scale == "smoke" else [0.2, 0.4, 0.6],
-            "trials": TRIALS[scale],
-            "seed": seed,
-        }
-    ).filled()
-    plan = plan.model_copy(update={"rows": None})
-    return tuple(finding for part in run(plan, open_source(plan.data, seed)) for finding in part)
-
-
-ROUNDING = (("rounding", "digits", 1), ("rounding", "digits", 3))
-PANELS = ("bank", "drive")  # the text does not name the two data sets of Fig 11
-
-
-def rounding_breaks_esa(scale: Scale, seed: int) -> Check:
-    """Fig 11a-b: hardly means still below random, and by less than a tenth of random's error above plain ESA."""
-    panels, missing = _panels("logistic_regression", "equation_solving", ROUNDING, scale, seed)
-    answers: dict[str, Answer] = {}
-    for data, by in panels.items():
-        for share, cases in by.items():
-            plain, coarse, fine, random = (
-                cases["none"],
-                cases["rounding (digits=1)"],
-                cases["rounding (digits=3)"],
-                cases["uniform"],
-            )
-            answers[f"{data} {share:.0%}: 0.1 worse than random"] = below(random, coarse)
-            limit = [one + 0.1 * other for one, other in zip(plain, random, strict=True)]
-            answers[f"{data} {share:.0%}: 0.001 hardly matters"] = below(fine, limit)
-    expected = "rounding to 0.1 is worse than random; to 0.001 hardly matters"
-    return _panel_check(panels, answers, expected, scale, "ESA", missing)
-
-
-def rounding_spares_generative(scale: Scale, seed: int) -> Check:
-    """Fig 11c-d: within 20 % of the error without rounding."""
-    panels, missing = _panels("logistic_regression", "generative_regression", ROUNDING, scale, seed)
-    return _panel_check(panels, _at_most(panels, 1.2), "error within 20 % of that without", scale, "GRNA", missing)
-
-
-def dropout_hardly_helps(scale: Scale, seed: int) -> Check:
-    """Fig 11e-f: 0 to 50 % more error."""
-    panels, missing = _panels("neural_network", "generative_regression", (("dropout", "", None),), scale, seed)
-    answers = _at_most(panels, 1.5)
-    for data, by in panels.items():
-        plain, dropped = ([e for cases in by.values() for e in cases[name]] for name in ("none", "dropout"))
-        answers[f"{data}: raises the error"] = below(plain, dropped)
-    return _panel_check(panels, answers, "error 0 to 50 % above that without", scale, "GRNA", missing)
-
-
-Panels = Mapping[str, Mapping[float, Mapping[str, list[float]]]]  # data, share of unknown columns, case: errors
-
-
-def _panels(
-    protocol: str, attack: str, defences: tuple[tuple[str, str, Any], ...], scale: Scale, seed: int
-) -> tuple[Panels, str]:
-    panels: dict[str, dict[float, dict[str, list[float]]]] = {}
-    for data in PANELS:
-        try:
-            found = defended(data, protocol, attack, defences, scale, seed)
-        except BadInput as error:
-            return {}, str(error)
-        panels[data] = {}
-        for share, findings in group(found, lambda f: round(f.unknown, 4)).items():
-            cases = {name: [f.score.error for f in fs] for name, fs in group(findings, lambda f: f.defence).items()}
-            plain = [f.score for f in findings if f.defence == "none"]
-            cases["uniform"] = [s.baselines["uniform"] for s in plain]
-            cases["best constant"] = [s.baselines["best_constant"] for s in plain]
-            panels[data][share] = cases
-    return panels, ""
-
-
-def _at_most(panels: Panels, factor: float) -> dict[str, Answer]:
-    return {
-        f"{data} {share:.0%}: {name}": below(errors, [factor * e for e in cases["none"]])
-        for data, by in panels.items()
-        for share, cases in by.items()
-        for name, errors in cases.items()
-        if name not in ("none", "uniform", "best constant")
-    }
-
-
-def _panel_check(
-    panels: Panels, answers: Mapping[str, Answer], expected: str, scale: Scale, attack: str, missing: str
-) -> Check:
-    if missing:
-        return Check(None, {}, expected, 0, missing)
-    measured: dict[str, object] = {}
-    figures = []
-    for data, by in panels.items():
-        curves = []
-        for name in next(iter(by.values())):
-            lists = [cases[name] for cases in by.values()]
-            measured[f"{data} {name}"] = [_mean(errors) for errors in lists]
-            if name in ("uniform", "best constant"):
-                curves.append(Curve(name, list(by), [_mean(errors) for errors in lists]))
-            else:
-                curves.append(_curve(f"{attack}, {name}", by, lists))
-        measured[f"{data} R2 without a defence"] = [
-            1 - _mean(cases["none"]) / _mean(cases["best constant"]) for cases in by.values()
-        ]
-        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
-    measured |= {name: _word(answer) for name, answer in answers.items()}
-    wrong = [name for name, answer in answers.items() if answer is False]
-    why = f"not so: {', '.join(wrong)}" if wrong else ""
-    return Check(every(answers.values()), measured, expected, TRIALS[scale], why, tuple(figures))
 
 
 def _grid(data: str, protocol: str, scale: Scale, seed: int) -> dict[float, list[Trial]]:
@@ -442,7 +319,7 @@ def _grid(data: str, protocol: str, scale: Scale, seed: int) -> dict[float, list
     }
 
 
-def _curve(name: str, x: Mapping[float, object], values: Sequence[Sequence[float]]) -> Curve:
+def curve(name: str, x: Mapping[float, object], values: Sequence[Sequence[float]]) -> Curve:
     pairs = [mean_and_margin(part) for part in values]
     return Curve(name, list(x), [mean for mean, _ in pairs], [margin for _, margin in pairs])
 
@@ -460,7 +337,7 @@ def _shown(values: Sequence[float], paper: float | None = None) -> str:
     return f"{mean:.4f} ± {margin:.4f}" + (f" (paper {paper})" if paper is not None else "")
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
     return round(float(np.mean(values)), 5)
 
 
@@ -468,7 +345,7 @@ def _short(protocol: str) -> str:
     return {"logistic_regression": "LR", "random_forest": "RF", "neural_network": "NN"}[protocol]
 
 
-def _word(answer: Answer) -> str:
+def word(answer: Answer) -> str:
     return {True: "yes", False: "no", None: "undecided"}[answer]
 
 
@@ -480,8 +357,5 @@ CLAIMS: tuple[Claim, ...] = tuple(
         ("L10", "Fig 8", "GRNA on a forest finds more branches than chance", branches),
         ("L11", "Fig 9", "more predictions lower GRNA's error", more_predictions),
         ("L12", "Fig 10", "better correlated columns have lower error", correlated_is_easier),
-        ("L13", "Fig 11a-b", "rounding to 0.1 breaks ESA, to 0.001 hardly", rounding_breaks_esa),
-        ("L14", "Fig 11c-d", "rounding does not stop GRNA", rounding_spares_generative),
-        ("L15", "Fig 11e-f", "dropout raises GRNA's error only slightly", dropout_hardly_helps),
     )
 )
