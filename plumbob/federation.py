@@ -23,6 +23,12 @@ class Column:
     source: str = ""  # the raw column it was made from, when that has another name
     low: float = 0.0  # raw value that became 0
     high: float = 1.0  # raw value that became 1
+    step: float = 0.0  # raw values are low plus whole multiples of this (1 for counts and codes); 0 if of no such grid
+
+    @property
+    def grid(self) -> float:
+        """The step in units of the range; 0 if there is none."""
+        return self.step / (self.high - self.low) if self.high > self.low else 0.0
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class WhiteBox(Grant):
 
 @dataclass(frozen=True)
 class Schema(Grant):
-    """Names, types and value ranges of the other parties' columns."""
+    """Names, types (so also: whole numbers or not, how many decimals) and value ranges of the other parties' columns."""
 
     words = "the names and ranges of the columns"
 
@@ -138,6 +138,7 @@ class View:
     messages: tuple[Message, ...] = field(repr=False)
     model: dict[str, Array] | None = None
     ranges: FloatArray | None = None  # (unknown columns) x (low, high)
+    steps: FloatArray | None = None  # of the unknown columns' grids (whole numbers, codes, cents); 0 where there is none
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
     defence: dict[str, Array] = field(default_factory=dict)  # what is known of the defence: `name/setting`, `name/on`
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
@@ -155,12 +156,8 @@ class View:
         arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
         arrays |= {f"defence/{name}": array for name, array in self.defence.items()}
-        if self.ranges is not None:
-            arrays["ranges"] = self.ranges
-        if self.auxiliary is not None:
-            arrays["auxiliary"] = self.auxiliary
-        if self.auxiliary_scores is not None:
-            arrays["auxiliary_scores"] = self.auxiliary_scores
+        optional = ("ranges", "steps", "auxiliary", "auxiliary_scores")
+        arrays |= {name: array for name in optional if (array := getattr(self, name)) is not None}
         meta = {
             "kind": "view",
             "protocol": self.protocol,
@@ -196,6 +193,7 @@ class View:
                 messages=messages,
                 model=model if meta["white_box"] else None,
                 ranges=arrays.get("ranges"),
+                steps=arrays.get("steps"),
                 auxiliary=arrays.get("auxiliary"),
                 defence=_under("defence/", arrays),
                 auxiliary_scores=arrays.get("auxiliary_scores"),
@@ -231,6 +229,7 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         ),
         model=model if threat.grant(WhiteBox) else None,
         ranges=np.tile([0.0, 1.0], (len(unknown), 1)) if schema else None,
+        steps=np.array([transcript.features[i].column.grid for i in unknown]) if schema else None,
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
         defence=_under("defence/", coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),

@@ -293,14 +293,27 @@ def _columns(cells: Cells, rules: Rules, notes: _Notes) -> list[Column]:
     if _is_onehot(cells, rules):
         notes.column("categories turned into one indicator a value", cells.name)
         # Numbered, not named: column names stand in reports, and a category's words are values.
-        return [Column(f"{cells.name}={i}", "indicator", cells.name) for i in range(1, len(cells.words) + 1)]
+        return [Column(f"{cells.name}={i}", "indicator", cells.name, step=1.0) for i in range(1, len(cells.words) + 1)]
     if cells.kind == "category":
         notes.column("categories coded in sorted order", cells.name)
     elif cells.kind == "date":
         notes.column("dates turned into days since the earliest", cells.name)
     elif cells.words:
         notes.column("two words coded as 0 and 1 in sorted order", cells.name)
-    return [Column(cells.name, cells.kind, "", low, high)]
+    return [Column(cells.name, cells.kind, "", low, high, spacing(cells.values))]
+
+
+def spacing(values: FloatArray) -> float:
+    """1 for whole numbers, 0.1, 0.01, 0.001 or 0.0001 for so many decimals, 0 for more.
+
+    >>> spacing(np.array([1.25, 3.5]))
+    0.01
+    """
+    for decimals in range(5):
+        scaled = values * 10.0**decimals
+        if np.abs(scaled).max(initial=0.0) < 2.0**50 and np.allclose(scaled, np.rint(scaled), rtol=1e-13, atol=1e-9):
+            return 10.0**-decimals
+    return 0.0
 
 
 def scale(values: FloatArray, low: float, high: float) -> FloatArray:
