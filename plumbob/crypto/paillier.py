@@ -139,7 +139,7 @@ class PublicKey:
     @cached_property
     def _masks(self) -> FixedBase:
         """Powers of h^n modulo n^2, for exponents of half the bits of n."""
-        return FixedBase(gmpy2.powmod(self.h, self._n, self._square), self._square, (self.bits + 15) // 16)
+        return FixedBase(gmpy2.powmod(self.h, self._n, self._square), self._n, (self.bits + 15) // 16)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PublicKey) and self.n == other.n  # h only masks: it does not change what opens
