@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from gmpy2 import mpz
 
@@ -25,7 +26,7 @@ def parts(count: int, least: int) -> list[slice]:
     """range(count) cut into one run for each core, none shorter than `least`; always at least one."""
     pieces = max(1, min(available(), count // max(1, least)))
     edges = [count * i // pieces for i in range(pieces + 1)]
-    return [slice(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def over_cores(work: Work, count: int, least: int, width: int) -> list[Sequence[mpz]]:

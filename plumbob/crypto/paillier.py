@@ -17,8 +17,9 @@ import os
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import gmpy2
 import numpy as np
@@ -64,7 +65,9 @@ class PublicKey:
 
     def __init__(self, n: int, h: int | None = None) -> None:
         if n.bit_length() < SMALLEST or n % 2 == 0:
-            raise BadInput(f"a Paillier key has an odd n of at least {SMALLEST:,} bits, got one of {n.bit_length():,} bits")
+            raise BadInput(
+                f"a Paillier key has an odd n of at least {SMALLEST:,} bits, got one of {n.bit_length():,} bits"
+            )
         base = -(secrets.randbelow(int(n)) ** 2) % n if h is None else h
         if not 1 < base < n or gmpy2.gcd(base, n) != 1:
             raise BadInput("the h of a Paillier key must lie between 1 and n and share no factor with n")
@@ -130,9 +133,7 @@ class PublicKey:
         def work(part: slice) -> list[mpz]:
             chosen = values[part]
             exponents = os.urandom(size * len(chosen))
-            return [
-                value * power(exponents[i * size : (i + 1) * size]) % square for i, value in enumerate(chosen)
-            ]
+            return [value * power(exponents[i * size : (i + 1) * size]) % square for i, value in enumerate(chosen)]
 
         return [value for part in over_cores(work, len(values), _FEWEST_POWERS, self.width) for value in part]
 
@@ -206,18 +207,20 @@ def _remainders(values: Sequence[mpz], p: mpz, q: mpz) -> list[mpz]:
     return [(power - 1) // p * scale % p for power in powers]
 
 
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Ciphertexts:
     """An immutable batch of ciphertexts under one key; arithmetic on it is arithmetic on the secrets.
 
     A plain operand is one integer for all or one for each. Indexing gives a batch again, also for a single place.
     """
 
-    __slots__ = ("key", "values")
-    __array_ufunc__ = None  # array + batch is ours to answer, not numpy's
+    key: PublicKey
+    values: tuple[mpz, ...]
+    __array_ufunc__: ClassVar[None] = None  # array + batch is ours to answer, not numpy's
 
     def __init__(self, key: PublicKey, values: Sequence[mpz]) -> None:
-        self.key = key
-        self.values = tuple(values)
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "values", tuple(values))
 
     def __len__(self) -> int:
         return len(self.values)
