@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from plumbob.crypto.cores import over_cores, parts
 from plumbob.crypto.fixed_base import FixedBase
-from plumbob.crypto.multi_exponentiation import bucket_products, products_of_powers
+from plumbob.crypto.multi_exponentiation import Integers, bucket_products, products_of_powers
+from plumbob.crypto.residues import inverses
 from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
 
@@ -91,7 +92,7 @@ class PublicKey:
     @property
     def width(self) -> int:
         """Bytes of a ciphertext."""
-        return (self._square.bit_length() + 7) // 8
+        return int(self._square.bit_length() + 7) // 8
 
     def encrypt(self, plain: Sequence[int] | NDArray[np.generic]) -> Ciphertexts:
         """One ciphertext for each signed integer, each with a mask of its own."""
@@ -243,7 +244,7 @@ class Ciphertexts:
         return Ciphertexts(self.key, [a * b % square for a, b in zip(self.values, addends, strict=True)])
 
     def __neg__(self) -> Ciphertexts:
-        return Ciphertexts(self.key, _inverses(self.values, self.key._square))
+        return Ciphertexts(self.key, inverses(self.values, self.key._square))
 
     def __sub__(self, other: Ciphertexts | Plain) -> Ciphertexts:
         return self + (-other if isinstance(other, Ciphertexts) else [-number for number in self._each(other)])
@@ -256,7 +257,7 @@ class Ciphertexts:
         numbers, square = self._each(scalars), self.key._square
         flipped = [i for i, number in enumerate(numbers) if number < 0]
         bases = list(self.values)
-        for i, inverse in zip(flipped, _inverses([bases[i] for i in flipped], square), strict=True):
+        for i, inverse in zip(flipped, inverses([bases[i] for i in flipped], square), strict=True):
             bases[i] = inverse
 
         def work(part: slice) -> list[mpz]:
@@ -327,10 +328,9 @@ def products(matrix: Sequence[Sequence[int]] | NDArray[np.generic], vector: Ciph
     exponents = _integer_matrix(matrix)
     if len(exponents) != len(vector):
         raise BadInput(f"products: expected {len(vector):,} rows, one for each ciphertext, got {len(exponents):,}")
-    square = vector.key._square
 
     def work(part: slice) -> list[mpz]:
-        return products_of_powers(exponents[part], vector.values[part], square)
+        return products_of_powers(exponents[part], vector.values[part], vector.key._n)
 
     fewest = _FEWEST_PRODUCTS // max(1, exponents.shape[1])
     return vector._multiplied(over_cores(work, len(vector), fewest, vector.key.width))
@@ -349,25 +349,14 @@ def _integers(plain: Sequence[int] | NDArray[np.generic]) -> list[int]:
         raise BadInput("expected a row of whole numbers for ciphertexts; encode others with FixedPoint") from error
 
 
-def _integer_matrix(matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> NDArray[np.generic]:
+def _integer_matrix(matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> Integers:
     """As int64 where all absolute values fit, else as Python integers."""
-    rows = matrix if isinstance(matrix, np.ndarray) else np.array([_integers(row) for row in matrix], dtype=object)
+    rows: Integers = (
+        matrix if isinstance(matrix, np.ndarray) else np.array([_integers(row) for row in matrix], dtype=object)
+    )
     if rows.ndim != 2:
         raise BadInput("products: expected a matrix, all of its rows equally long")
     if rows.dtype.kind not in "iu":
         rows = np.array([_integers(row) for row in rows], dtype=object).reshape(rows.shape)
     small = rows.size == 0 or -(2**63) < int(rows.min()) <= int(rows.max()) < 2**63
     return rows.astype(np.int64 if small else object)
-
-
-def _inverses(values: Sequence[mpz], modulus: mpz) -> list[mpz]:
-    """All inverses for the price of one: invert the product of all, then divide the others out again (Montgomery)."""
-    prefixes = [mpz(1)]
-    for value in values:
-        prefixes.append(prefixes[-1] * value % modulus)
-    inverse = gmpy2.invert(prefixes[-1], modulus)
-    inverses = []
-    for value, prefix in zip(reversed(values), reversed(prefixes[:-1]), strict=True):
-        inverses.append(inverse * prefix % modulus)
-        inverse = inverse * value % modulus
-    return inverses[::-1]
