@@ -1,8 +1,8 @@
 """Big batches over all cores: the first part is worked here, every other part in a forked process.
 
 gmpy2 keeps the interpreter's lock while it multiplies, so threads would take turns. A forked process inherits tables and
-ciphertexts as they are; only its results travel, as numbers of a fixed width through a pipe. It ends without a word and
-without a trace: nothing is pickled, and what it could say about its memory is said by nobody.
+ciphertexts as they are; only its results travel, as numbers of a fixed width through a pipe. Nothing is pickled, and a
+worker that fails prints nothing: its part is worked again here, where an error is raised as it would be without workers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def parts(count: int, least: int) -> list[slice]:
 def over_cores(work: Work, count: int, least: int, width: int) -> list[Sequence[mpz]]:
     """work(part) for every part of range(count), in order; results are non-negative and fit into `width` bytes."""
     first, *others = parts(count, least if hasattr(os, "fork") else count + 1)
-    workers = [_start(work, part, width) for part in others]
+    workers: list[tuple[int, int]] = []
     try:
+        for part in others:
+            workers.append(_start(work, part, width))
         results = [work(first)]
         for (_, reader), part in zip(workers, others, strict=True):
             results.append(_received(reader, width) or work(part))  # a worker that died leaves its part to us

@@ -104,7 +104,9 @@ class Packing:
             raise BadInput(f"packing: expected {len(self.widths)} values in a row, got {len(row)}")
         packed = offset = 0
         for value, width, slot in zip(row, self.widths, self._slots, strict=True):
-            if abs(value) >= 1 << (width - 1):
+            if not isinstance(value, int | np.integer):
+                raise BadInput(f"packing: expected whole numbers, got {value!r}")
+            if abs(int(value)) >= 1 << (width - 1):
                 raise BadInput(f"packing: {value} needs more than {width} bits with its sign and would carry over")
             packed += int(value) << offset
             offset += slot

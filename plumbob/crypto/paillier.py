@@ -3,7 +3,7 @@
 [[m]] = (1 + m n) r^n mod n^2 with n = p q, so [[a]] [[b]] = [[a + b]] and [[a]]^k = [[k a]]. Decryption raises to p - 1
 modulo p^2, where r^n vanishes and (1 + m n)^(p-1) = 1 - m q p is left, likewise for q, and joins the two remainders.
 The mask r^n is h^(n a) with h = -y^2 mod n public and a random of half the key's bits (Damgard, Jurik and Nielsen 2010):
-the base never changes, so a table makes it fast, and under the same assumption nobody can tell it from r^n.
+the base never changes, so a table makes it fast, and where n cannot be factored nobody can tell it from r^n.
 
 Plaintexts are signed integers, |m| < n // 3, a negative one being n - |m|; the middle third stays empty and shows an
 overflow. Scales of fixed-point numbers are the caller's to keep. Sums and multiples of ciphertexts are not masked anew:
@@ -159,7 +159,7 @@ class PublicKey:
 class PrivateKey:
     """p and q, which never leave this object: not by printing, copying or pickling it.
 
-    Side channels such as timing are not defended against: parties share one process here, and nobody can time them.
+    Powers do not take constant time: the parties are played within one process, where nobody holds a clock to another.
     """
 
     __slots__ = ("_p", "_q", "public")

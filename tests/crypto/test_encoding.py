@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbob.crypto.encoding import FixedPoint, Packing
+from plumbob.crypto.paillier import generate
 from plumbob.errors import BadInput
 
 
@@ -81,6 +82,7 @@ def test_packing_that_cannot_be_is_refused() -> None:
         (lambda: Packing([]), "at least one width"),
         (lambda: Packing([1]), "width of a packed number"),
         (lambda: Packing([8], additions=0), "additions of packed numbers"),
+        (lambda: Packing([8]).pack([[0.5]]), "expected whole numbers, got 0.5"),
         (lambda: Packing([8, 8]).pack([[1]]), "expected 2 values in a row, got 1"),
     ):
         with pytest.raises(BadInput, match=words):
@@ -90,3 +92,11 @@ def test_packing_that_cannot_be_is_refused() -> None:
 def test_arrays_are_packed_row_by_row() -> None:
     packing = Packing([10, 10])
     assert packing.unpack(packing.pack(np.array([[1, -2], [3, 4]]))) == [[1, -2], [3, 4]]
+
+
+def test_packed_numbers_are_summed_under_encryption() -> None:
+    key, packing = generate(1_024), Packing([20] * 37, additions=100)
+    rows = np.random.default_rng(0).integers(1 - 2**19, 2**19, (100, 37))
+    assert packing.bits < key.public.largest.bit_length() - 1
+    total = key.public.encrypt(packing.pack(rows)).sum()
+    assert packing.unpack(key.decrypt(total)) == [rows.sum(axis=0).tolist()]
