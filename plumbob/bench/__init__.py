@@ -9,6 +9,13 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
+from plumbob.bench.encryption import (
+    bin_sums_against_heu,
+    encryption_against_heu,
+    encryption_against_phe,
+    products_against_heu,
+    products_against_loop,
+)
 from plumbob.bench.generative import grna_against_plain_loop
 from plumbob.bench.inversion import gia_against_one_by_one
 from plumbob.bench.scores import cost_against_rows, esa_against_loop, pra_against_loop
@@ -26,6 +33,11 @@ def run(console: Console | None = None) -> Iterator[Measured]:
         gia_against_one_by_one,
         grna_against_plain_loop,
         dp_sgd_against_plain_training,
+        encryption_against_phe,
+        encryption_against_heu,
+        products_against_loop,
+        products_against_heu,
+        bin_sums_against_heu,
     ):
         try:
             if console is not None:

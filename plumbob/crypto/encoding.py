@@ -1,0 +1,124 @@
+"""Numbers as integers for encryption: fixed point, and several small integers in one large one.
+
+A float x becomes round(2^f x). Scales add under multiplication: the product of two encoded numbers has 2 f bits.
+Packing puts v_i at bit o_i: sum_i v_i 2^(o_i), negative v_i borrowing from above. Slots are wider than their values by the
+bits that `additions` sums can grow, so that packed numbers may be added before they are taken apart, and no slot carries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.errors import BadInput, whole
+from plumbob.federation import FloatArray
+
+_MOST_BITS = 512
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Floats as integers with `fraction_bits` after the binary point, rounded to nearest, ties to even.
+
+    >>> FixedPoint(4).encode([1.5, -0.25])
+    [24, -4]
+    >>> FixedPoint(4).decode([24, -4]).tolist()
+    [1.5, -0.25]
+    """
+
+    fraction_bits: int
+
+    def __post_init__(self) -> None:
+        whole("fraction bits of fixed point", self.fraction_bits, 0, _MOST_BITS)
+
+    def encode(self, numbers: FloatArray | Sequence[float]) -> list[int]:
+        """One integer for each number, in the order of a flattened array."""
+        flat = np.asarray(numbers, dtype=np.float64).ravel()
+        if not np.isfinite(flat).all():
+            raise BadInput(f"fixed point: {int((~np.isfinite(flat)).sum()):,} of {flat.size:,} numbers are not finite")
+        return [_scaled(number, self.fraction_bits) for number in flat.tolist()]
+
+    def decode(self, integers: Sequence[int], factors: int = 1) -> FloatArray:
+        """The nearest floats; `factors` encoded numbers were multiplied into each integer."""
+        scale = 1 << self.fraction_bits * whole("factors of a fixed-point product", factors, 1)
+        try:
+            return np.array([int(integer) / scale for integer in integers], dtype=np.float64)
+        except OverflowError as error:
+            raise BadInput("fixed point: an integer is too large for a float at this scale") from error
+
+
+def _scaled(number: float, bits: int) -> int:
+    """round(2^bits x), exactly: scaling by a power of two rounds nothing unless it leaves the floats' range."""
+    if abs(number) < 2.0**_MOST_BITS / 2:
+        return round(math.ldexp(number, bits))
+    return int(number) << bits  # so large a float has no fraction
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Signed integers, |v_i| < 2^(widths[i] - 1), side by side in one; up to `additions` of the results may be summed.
+
+    Multiplying a packed number by k counts as |k| additions.
+
+    >>> packing = Packing([8, 8, 4], additions=3)
+    >>> one, two = packing.pack([[1, -2, 3], [100, -100, 7]])
+    >>> packing.unpack([one + two + one])
+    [[102, -104, 13]]
+    """
+
+    widths: Sequence[int]
+    additions: int = 1
+
+    def __post_init__(self) -> None:
+        whole("additions of packed numbers", self.additions, 1, 2**62)
+        if not len(self.widths):
+            raise BadInput("packing needs at least one width")
+        for width in self.widths:
+            whole("width of a packed number in bits", width, 2, 4_096)
+
+    @property
+    def bits(self) -> int:
+        """Of the largest packed number with all its additions; a key fits if `largest` has at least one bit more."""
+        return sum(self._slots)
+
+    def pack(self, rows: Sequence[Sequence[int]] | NDArray[np.integer]) -> list[int]:
+        """One integer for each row of as many values as there are widths."""
+        listed = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        return [self._packed(row) for row in listed]
+
+    def unpack(self, integers: Sequence[int]) -> list[list[int]]:
+        """The values, or their sums, of every packed integer."""
+        return [self._unpacked(int(integer)) for integer in integers]
+
+    @property
+    def _slots(self) -> list[int]:
+        """Bits of each slot: additions * (2^(w-1) - 1) stays below half of the slot."""
+        return [width + (self.additions - 1).bit_length() for width in self.widths]
+
+    def _packed(self, row: Sequence[int]) -> int:
+        if len(row) != len(self.widths):
+            raise BadInput(f"packing: expected {len(self.widths)} values in a row, got {len(row)}")
+        packed = offset = 0
+        for value, width, slot in zip(row, self.widths, self._slots, strict=True):
+            if not isinstance(value, int | np.integer):
+                raise BadInput(f"packing: expected whole numbers, got {value!r}")
+            if abs(int(value)) >= 1 << (width - 1):
+                raise BadInput(f"packing: {value} needs more than {width} bits with its sign and would carry over")
+            packed += int(value) << offset
+            offset += slot
+        return packed
+
+    def _unpacked(self, packed: int) -> list[int]:
+        values = []
+        for slot in self._slots:
+            half = 1 << (slot - 1)
+            value = (packed + half) % (2 * half) - half
+            values.append(value)
+            packed = (packed - value) >> slot
+        if packed:
+            raise BadInput(f"packing: more than {self.additions:,} additions, or a number that was not packed so")
+        return values
