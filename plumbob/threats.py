@@ -71,6 +71,7 @@ class Threat:
     grants: tuple[Grant, ...] = ()
     colluding: tuple[str, ...] = ()  # passive parties that tell the active one all they have
     colluding_all_but: int | None = None  # or: all passive parties except the last so many
+    corrupted: bool = False  # whether the coordinator tells the active party all it has
 
     def grant(self, kind: type[Grant]) -> Grant | None:
         return next((grant for grant in self.grants if isinstance(grant, kind)), None)
@@ -90,7 +91,7 @@ class Threat:
                 )
         if len(colluding) == len(passive):
             raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
-        return (active, *colluding)
+        return (active, *colluding, *([COORDINATOR] if self.corrupted else []))
 
 
 LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
@@ -116,6 +117,17 @@ THREATS: dict[str, Threat] = {
             (WhiteBox(), Schema()),
             colluding_all_but=1,
         ),
+        Threat(
+            "active-training",
+            "the active party, which sees the messages of training and knows column names and ranges",
+            (Schema(),),
+        ),
+        Threat(
+            "corrupted-coordinator",
+            "the active party with the coordinator, which sees the messages of training and opens what is encrypted",
+            (Schema(),),
+            corrupted=True,
+        ),
     )
 }
 
@@ -138,10 +150,13 @@ class View:
     messages: tuple[Message, ...] = field(repr=False)
     model: dict[str, Array] | None = None
     ranges: FloatArray | None = None  # (unknown columns) x (low, high)
-    steps: FloatArray | None = None  # of the unknown columns' grids (whole numbers, codes, cents); 0 where there is none
+    steps: FloatArray | None = (
+        None  # of the unknown columns' grids (whole numbers, codes, cents); 0 where there is none
+    )
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
     defence: dict[str, Array] = field(default_factory=dict)  # what is known of the defence: `name/setting`, `name/on`
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
+    notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
 
     def received(self, name: str) -> Array:
         """All payloads of that name which reached a curious party, one below the other."""
@@ -156,6 +171,7 @@ class View:
         arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
         arrays |= {f"defence/{name}": array for name, array in self.defence.items()}
+        arrays |= {f"notes/{name}": array for name, array in self.notes.items()}
         optional = ("ranges", "steps", "auxiliary", "auxiliary_scores")
         arrays |= {name: array for name in optional if (array := getattr(self, name)) is not None}
         meta = {
@@ -197,6 +213,7 @@ class View:
                 auxiliary=arrays.get("auxiliary"),
                 defence=_under("defence/", arrays),
                 auxiliary_scores=arrays.get("auxiliary_scores"),
+                notes=_under("notes/", arrays),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{path}: its manifest lacks {error}") from error
@@ -233,6 +250,7 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
         defence=_under("defence/", coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
+        notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()},
     )
 
 

@@ -28,12 +28,23 @@ class Branches:
 
 
 @dataclass(frozen=True)
+class Orders:
+    """Claims about which bin of its column a cell lies in, bins counted from the lowest values. Rows that share a bin
+    stay unordered among themselves.
+    """
+
+    bins: IntArray  # rows x unknown columns; -1 where nothing is claimed
+    counts: IntArray  # bins of each column
+
+
+@dataclass(frozen=True)
 class Guess:
-    """An attack's estimate of the unknown columns: values, sides of thresholds, or both."""
+    """An attack's estimate of the unknown columns: values, sides of thresholds, or places in an order."""
 
     names: tuple[str, ...]
     values: FloatArray | None = None
     branches: Branches | None = None
+    orders: Orders | None = None
 
 
 class Attack(ABC):

@@ -45,7 +45,7 @@ class Lattice:
         rows = [[round(float(value) * FINE) for value in row] for row in embedding]
         for j, row in enumerate(rows):  # what is too small to be seen must still be counted
             row[j] = row[j] or 1
-        reduced, transform = fmpz_mat(rows).lll(transform=True)
+        reduced, transform = fmpz_mat(rows).lll(True)
         vectors = np.array([[int(value) for value in row] for row in reduced.tolist()], dtype=np.float64) / FINE
         steps = np.array([[int(value) for value in row] for row in transform.tolist()], dtype=np.int64)
         rotation, triangle = np.linalg.qr(vectors.T)
@@ -69,7 +69,7 @@ class Lattice:
     @property
     def untouched(self) -> NDArray[np.bool_]:
         """Coordinates of k that those vectors leave alone."""
-        return ~self.steps[: self.blind].any(axis=0)
+        return np.asarray(~self.steps[: self.blind].any(axis=0))
 
     def neighbours(self) -> tuple[IntArray, FloatArray]:
         """Short vectors: the basis, its sums and its differences, with both signs; in coordinates of k and as images."""
@@ -98,7 +98,9 @@ class Decoded:
 
     values: FloatArray
     odds: FloatArray  # infinite where the equations say nothing
-    chance: FloatArray  # uniform over 0..1 if the rows did not belong to the equations; infinite for rows that do not fit
+    chance: (
+        FloatArray  # uniform over 0..1 if the rows did not belong to the equations; infinite for rows that do not fit
+    )
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.columns import Places, from_complete_rows, gaussian_rows
 from plumbob.attacks.box import reduce
+from plumbob.attacks.columns import Places, from_complete_rows, gaussian_rows
 from plumbob.attacks.equation_solving import equations
 from plumbob.attacks.lattice import Decoded, Problem
 from plumbob.attacks.posterior_mean import PosteriorMean, solve_with_rows
@@ -64,7 +64,11 @@ def answer_errors(view: View) -> FloatArray:
     precision = float(np.finfo(raw.dtype if raw.dtype.kind == "f" else np.float64).eps)
     size = np.abs(view.own) @ np.abs(model.weights[view.known]) + np.abs(model.weights).sum(axis=0) + np.abs(model.bias)
     logs = np.abs(np.log(np.maximum(scores, 1e-300)))
-    each = 0.5 * np.finfo(np.float64).eps * (1.0 + logs + size / 2.0) + precision + changed_by(view) / np.maximum(scores, 1e-300)
+    each = (
+        0.5 * np.finfo(np.float64).eps * (1.0 + logs + size / 2.0)
+        + precision
+        + changed_by(view) / np.maximum(scores, 1e-300)
+    )
     each = np.where(np.isfinite(scores) & (scores > 0.0), each, np.inf)
     return np.asarray(TYPICAL * (each[:, 1:] + each[:, :-1]))
 
@@ -76,7 +80,7 @@ def changed_by(view: View) -> float:
         return 0.0
     if changes == {"rounding"}:
         return 0.5 * 10.0 ** -float(view.defence["rounding/digits"])
-    return np.inf
+    return float("inf")
 
 
 HARMLESS = {"dp_sgd", "dropout", "precheck", "hide_model"}  # they leave the scores of the model as they are
@@ -86,7 +90,8 @@ def decode(
     view: View, rows: NDArray[np.intp], errors: FloatArray, guess: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """The guess with every row that is determined put in its place."""
-    assert view.ranges is not None and view.steps is not None
+    assert view.ranges is not None
+    assert view.steps is not None
     system = equations(view)
     low, high = view.ranges.T
     span = high - low

@@ -287,6 +287,10 @@ class Ciphertexts:
 
         return self._multiplied(over_cores(work, len(self), _FEWEST_PRODUCTS, self.key.width))
 
+    def products(self, matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> Ciphertexts:
+        """X' times this vector, for a matrix of integers with one row per value."""
+        return products(matrix, self)
+
     def rerandomised(self) -> Ciphertexts:
         """The same secrets under fresh masks: nobody can tell what they were computed from."""
         return Ciphertexts(self.key, self.key._masked(self.values))

@@ -1,0 +1,51 @@
+"""Protocols whose training is the exchange: every message of it crosses the channel and stands in the transcript.
+
+What a party works out for itself from what it got (an opened ciphertext, a code it hid in its own numbers) is no message.
+It is sealed as a note of that party, `notes/<name>`, and reaches a view only if that party is among the curious.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.federation import Federation
+from plumbob.transcript import COORDINATOR, Transcript
+
+
+class TrainingProtocol(ABC):
+    """One way to train together. Settings go to the constructor, data to `train`."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
+        """Train on the federation's rows; `others` are rows of other people, for the test accuracy and auxiliary rows.
+
+        `rng` draws what needs no secrecy (batches, first weights); keys and masks come from the system.
+        """
+
+    def __repr__(self) -> str:
+        settings = (f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+
+def opened(name: str, federation: Federation, others: Federation) -> Transcript:
+    """A transcript of these parties, with the columns sealed for scoring and the other rows for auxiliary-row grants."""
+    parties = tuple(party.name for party in federation.parties)
+    log = Transcript(name, federation.active, parties, federation.features, federation.classes)
+    for party in federation.parties:
+        log.seal(party.name, "columns", party.values)
+    log.seal(federation.active, "label", federation.label)
+    log.seal(COORDINATOR, "other rows", others.values)
+    log.seal(COORDINATOR, "other labels", others.label)
+    return log
+
+
+def note(log: Transcript, party: str, name: str, array: Array) -> None:
+    """Keep something that a party knows by its own work."""
+    log.seal(party, f"notes/{name}", array)
