@@ -79,11 +79,11 @@ def changed_by(view: View) -> float:
     if not changes:
         return 0.0
     if changes == {"rounding"}:
-        return 0.5 * 10.0 ** -float(view.defence["rounding/digits"])
+        return float(0.5 * 10.0 ** -float(view.defence["rounding/digits"]))
     return float("inf")
 
 
-HARMLESS = {"dp_sgd", "dropout", "precheck", "hide_model"}  # they leave the scores of the model as they are
+HARMLESS = {"dp_sgd", "dropout", "hide_model", "verification"}  # the scores that they release are the model's own
 
 
 def decode(
