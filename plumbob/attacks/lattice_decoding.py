@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.box import reduce
 from plumbob.attacks.columns import Places, from_complete_rows, gaussian_rows
-from plumbob.attacks.equation_solving import equations
+from plumbob.attacks.equation_solving import Equations, equations
 from plumbob.attacks.lattice import Decoded, Problem
 from plumbob.attacks.posterior_mean import PosteriorMean, solve_with_rows
 from plumbob.errors import BadInput
@@ -48,54 +48,61 @@ class LatticeDecoding(Attack):
             raise BadInput("lattice decoding needs the ranges and types of the unknown columns")
         guess = PosteriorMean().run(view, rng).values
         assert guess is not None
-        errors = answer_errors(view)
+        system = equations(view)
+        right, errors = answers(view, system)
         rows = np.flatnonzero(np.isfinite(errors).all(axis=1))
         if len(rows):
-            guess[rows] = decode(view, rows, errors[rows], guess[rows], rng)
+            guess[rows] = decode(view, system.left, right[rows], errors[rows], rows, guess[rows], rng)
         return Guess(view.unknown_names, guess)
 
 
-def answer_errors(view: View) -> FloatArray:
-    """How far each right-hand side of ESA's equations may be off; infinite where the scores were changed beyond use."""
+def answers(view: View, system: Equations) -> tuple[FloatArray, FloatArray]:
+    """Right-hand sides of ESA's equations and how far each is off as a rule; infinite if the scores are beyond use.
+
+    Of a score rounded down the middle of its interval is taken, and the interval's deviation for its error.
+    """
     assert view.model is not None
     model = LinearModel.from_arrays(view.model)
     raw = view.received("scores")
-    scores = np.asarray(raw, dtype=np.float64)
-    precision = float(np.finfo(raw.dtype if raw.dtype.kind == "f" else np.float64).eps)
+    scores, lost = np.asarray(raw, dtype=np.float64), cut_off(view)
+    usable = np.isfinite(scores) & (scores > 0.0) & np.isfinite(lost)
+    given = np.where(usable, scores, 1.0)
+    middle = given + np.where(usable, lost, 0.0) / 2.0
+    right = system.right - np.diff(np.log(middle) - np.log(given), axis=1)
     size = np.abs(view.own) @ np.abs(model.weights[view.known]) + np.abs(model.weights).sum(axis=0) + np.abs(model.bias)
-    logs = np.abs(np.log(np.maximum(scores, 1e-300)))
-    each = (
-        0.5 * np.finfo(np.float64).eps * (1.0 + logs + size / 2.0)
-        + precision
-        + changed_by(view) / np.maximum(scores, 1e-300)
-    )
-    each = np.where(np.isfinite(scores) & (scores > 0.0), each, np.inf)
-    return np.asarray(TYPICAL * (each[:, 1:] + each[:, :-1]))
+    double = float(np.finfo(np.float64).eps)
+    precision = float(np.finfo(raw.dtype).eps) if raw.dtype.kind == "f" else double
+    rounding = TYPICAL * (precision + 0.5 * double * (1.0 + np.abs(np.log(given)) + size / 2.0))
+    each = np.where(usable, rounding + lost / (np.sqrt(12.0) * middle), np.inf)
+    return right, np.asarray(each[:, 1:] + each[:, :-1])
 
 
-def changed_by(view: View) -> float:
-    """How far a known defence moved a score: 0 without one, infinite if it did more than rounding or noise."""
+def cut_off(view: View) -> float:
+    """What a known defence may have cut off a score: 0 without one, infinite if it did more than rounding."""
     changes = {key.split("/")[0] for key in view.defence if key.endswith("/on")} - HARMLESS
     if not changes:
         return 0.0
-    if changes == {"rounding"}:
-        return float(0.5 * 10.0 ** -float(view.defence["rounding/digits"]))
-    return float("inf")
+    return float(10.0 ** -float(view.defence["rounding/digits"])) if changes == {"rounding"} else float("inf")
 
 
 HARMLESS = {"dp_sgd", "dropout", "hide_model", "verification"}  # the scores that they release are the model's own
 
 
 def decode(
-    view: View, rows: NDArray[np.intp], errors: FloatArray, guess: FloatArray, rng: np.random.Generator
+    view: View,
+    left: FloatArray,
+    right: FloatArray,
+    errors: FloatArray,
+    rows: NDArray[np.intp],
+    guess: FloatArray,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """The guess with every row that is determined put in its place."""
+    """The guess of these rows, with every one that is determined put in its place."""
     assert view.ranges is not None
     assert view.steps is not None
-    system = equations(view)
     low, high = view.ranges.T
     span = high - low
-    left, right = system.left * span, system.right[rows] - system.left @ low
+    left, right = left * span, right - left @ low
     steps = np.where(view.steps > 0.0, view.steps, FINEST)
     own, unit = view.own[rows], (guess - low) / span
     first = _first_prior(view, left, right, own, unit)
