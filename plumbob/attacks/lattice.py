@@ -98,9 +98,7 @@ class Decoded:
 
     values: FloatArray
     odds: FloatArray  # infinite where the equations say nothing
-    chance: (
-        FloatArray  # uniform over 0..1 if the rows did not belong to the equations; infinite for rows that do not fit
-    )
+    chance: FloatArray  # expected number of such finds where no row is; infinite for rows that do not fit
 
 
 @dataclass(frozen=True)
