@@ -43,5 +43,10 @@ def below(a: Sequence[float], b: Sequence[float]) -> Answer:
     return _sign(*mean_and_margin([other - one for one, other in zip(a, b, strict=True)]))
 
 
+def times_below(a: Sequence[float], b: Sequence[float]) -> Answer:
+    """Whether a is below b by factors: for numbers that differ by powers of ten, where a mean is that of the largest."""
+    return below([float(np.log(value)) for value in a], [float(np.log(value)) for value in b])
+
+
 def _sign(value: float, margin: float) -> Answer:
     return True if value - margin > 0 else False if value + margin < 0 else None
