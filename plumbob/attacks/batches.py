@@ -76,8 +76,8 @@ class Analysis:
         return float(np.concatenate([batch.determined for batch in self.batches]).mean())
 
 
-def read(view: View) -> list[Equations]:
-    """The equations of every batch; none (zero epochs) where the coordinator has nothing to open."""
+def read(view: View, first: int | None = None) -> list[Equations]:
+    """The equations of every batch, of all models or the first few; none where the coordinator has nothing to open."""
     rule = Rule.read(_first(view, "settings"))
     batches = members(np.asarray(_first(view, "batches"), dtype=np.int64))
     owners = [m.receiver for m in view.messages if m.name == "settings"]  # in the order of the joint columns
@@ -98,8 +98,8 @@ def read(view: View) -> list[Equations]:
         place += size
         known = current[:, view.known] @ own[rows].T + (offset << rule.fraction_bits)[:, None] + signs[:, rows]
         left, right = found[turn % len(batches)]
-        left.append(current[:, view.unknown])
-        right.append(residual - known)
+        left.append(current[:first, view.unknown])
+        right.append((residual - known)[:first])
     return [Equations(rows, np.stack(a), np.stack(b), rule) for rows, (a, b) in zip(batches, found, strict=True)]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.batches import Analysis, Batch, Equations, read
+from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray
 from plumbob.threats import View
 
@@ -21,7 +22,8 @@ ALONE = 1e-8  # a column is determined if it takes part in no undetermined direc
 
 class ReverseMultiplication(Attack):
     """As published, in double precision. `singular` values below this share of the largest count as zero; None: as
-    usual for a rank in double precision (their number times the machine's precision)."""
+    usual for a rank in double precision (their number times the machine's precision). With more than two classes the
+    equations of all models are used, or of the first `models` only."""
 
     name = "reverse_multiplication"
     summary = "the products of training, opened by the coordinator, as linear equations for the rows of each batch"
@@ -29,18 +31,19 @@ class ReverseMultiplication(Attack):
     protocols = ("encrypted_logistic_regression",)
     corrupted = True
 
-    def __init__(self, *, singular: float | None = None) -> None:
-        self.singular = singular
+    def __init__(self, *, singular: float | None = None, models: int | None = None) -> None:
+        self.singular = None if singular is None else positive("reverse multiplication: singular", singular)
+        self.models = None if models is None else whole("reverse multiplication: models", models, 1)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         values = np.empty((len(view.own), len(view.unknown)))
-        for equations in read(view):
+        for equations in read(view, self.models):
             values[equations.rows] = solved(view, equations, self.singular)
         return Guess(view.unknown_names, values)
 
     def analyse(self, view: View) -> Analysis:
         """Rank and condition of every batch, and the columns it determines."""
-        return Analysis(tuple(self._analysed(equations) for equations in read(view)), len(view.unknown))
+        return Analysis(tuple(self._analysed(equations) for equations in read(view, self.models)), len(view.unknown))
 
     def _analysed(self, equations: Equations) -> Batch:
         left, _ = equations.differences()

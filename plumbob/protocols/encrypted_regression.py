@@ -64,7 +64,7 @@ class EncryptedRegression(TrainingProtocol):
         self.learning_rate = positive("encrypted logistic regression: learning_rate", learning_rate)
         self.decay = _not_negative("encrypted logistic regression: decay", decay)
         self.penalty = _not_negative("encrypted logistic regression: penalty", penalty)
-        self.fraction_bits = whole("encrypted logistic regression: fraction_bits", fraction_bits, 8, 52)
+        self.fraction_bits = whole("encrypted logistic regression: fraction_bits", fraction_bits, 8, 60)
         self.returns = returns
         self.masked = masked  # without coordinator, each party under a key of its own: `masked_regression.py`
         self.open_all = open_all  # a corrupted coordinator opens the residuals too, not only the gradients

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.bundle import Array
+from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 
 Integers = NDArray[Any]  # Python integers of any size
@@ -44,6 +45,10 @@ class Rule:
     def encode(self, values: FloatArray) -> Integers:
         """round(2^f x), ties to even; exact for all values whose integer a float can hold."""
         scaled = np.rint(np.ldexp(values, self.fraction_bits))
+        if np.abs(scaled).max(initial=0.0) >= 2.0**62:
+            raise BadInput(
+                f"fixed point of {self.fraction_bits} bits: a column reaches {np.abs(values).max():g}; scale it to 0..1"
+            )
         whole: Integers = scaled.astype(np.int64).astype(object)
         return whole
 

@@ -62,7 +62,7 @@ def test_integers_give_the_weights_of_double_precision(classes: int) -> None:
     assert log.sealed(COORDINATOR)["test accuracy"][0] == plainly.accuracy(others.values, others.label)
 
 
-@given(st.integers(1, 3), st.sampled_from([2, 3]), st.integers(8, 52), st.integers(0, 99), st.booleans())
+@given(st.integers(1, 3), st.sampled_from([2, 3]), st.integers(8, 60), st.integers(0, 99), st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_gradients_are_exact_integers(passive: int, classes: int, bits: int, seed: int, told: bool) -> None:
     """Every gradient that is returned is X' (X T - 2^(2f+1) y) to the last bit, with weights that follow from the rule."""
@@ -168,7 +168,7 @@ def test_a_mask_leaves_nothing_to_the_coordinator_and_no_product_of_a_row_in_cle
         ({"masked": True, "key_bits": 1_024, "batch_size": 4}, "larger batches"),
         ({"learning_rate": 0}, "above 0"),
         ({"penalty": -1}, "at least 0"),
-        ({"fraction_bits": 60}, "fraction_bits"),
+        ({"fraction_bits": 61}, "fraction_bits"),
     ],
 )
 def test_wrong_settings_are_refused_in_a_sentence(choice: dict[str, object], words: str) -> None:
