@@ -77,7 +77,7 @@ class EncryptedRegression(TrainingProtocol):
         from plumbob.protocols.masked_regression import run_masked
 
         log = opened(self.name, federation, others)
-        batch = partition(len(federation), self.batch_size, rng)
+        batch = partition(len(federation), self.batch_size, rng, even=self.masked)
         note(log, federation.active, "label", federation.label)
         order = [federation.active, *federation.passive]
         parties = [Member(federation, name, self.rule, members(batch)) for name in order]
@@ -218,7 +218,7 @@ def plaintext_taylor(federation: Federation, settings: EncryptedRegression, rng:
     """The same training in double precision with all columns in one place, to compare with."""
     values, goals = federation.values, targets(federation.label, len(federation.classes)).T
     weights, bias = np.zeros((values.shape[1], goals.shape[1])), np.zeros(goals.shape[1])
-    batches = members(partition(len(federation), settings.batch_size, rng))
+    batches = members(partition(len(federation), settings.batch_size, rng, even=settings.masked))
     for epoch in range(settings.epochs):
         rate = settings.rule.rate(epoch)
         for rows in batches:

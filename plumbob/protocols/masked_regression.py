@@ -9,7 +9,8 @@ The own term is computed in clear. For every other party l, in one round:
 Who sees what: l sees X_k' D_l + r, which is random to it (within 2^-600 for keys of 1,024 bits). k sees ciphertexts of l, and
 X_k' D_l: one number for each own column and round. The coordinator holds no key and gets no message: to corrupt it gives
 nothing. The active party never learns the passive weights, nor a product T X of a single row, as long as a batch has more
-rows than the party has columns (with a bias); smaller batches are refused. Parties that collude pool what they see.
+rows than the party has columns (with a bias); smaller batches are refused, and all batches are
+made equally large. Parties that collude pool what they see.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from plumbob.crypto.plain import as_bytes, integers, key_pair
 from plumbob.errors import BadInput
@@ -86,8 +85,3 @@ def _refuse_small_batches(parties: Sequence[Member]) -> None:
             f"masked regression: the smallest batch has {smallest:,} rows, and a party has {widest:,} columns with its "
             f"bias, which would open each row; take larger batches"
         )
-
-
-def own_gradients(flat: Sequence[int], models: int, columns: int) -> Integers:
-    """The active party's gradients, rounds x models x columns, from its note."""
-    return np.array(flat, dtype=object).reshape(-1, models, columns)

@@ -82,10 +82,11 @@ def targets(label: IntArray, classes: int) -> IntArray:
     return np.stack([np.where(label == one, 1, -1) for one in positive]).astype(np.int64)
 
 
-def partition(rows: int, batch_size: int, rng: np.random.Generator) -> IntArray:
-    """The batch of each row: drawn once, used in every epoch."""
+def partition(rows: int, batch_size: int, rng: np.random.Generator, even: bool = False) -> IntArray:
+    """The batch of each row: drawn once, used in every epoch. The last batch has what is left, or all are alike."""
     batch = np.empty(rows, dtype=np.int64)
-    batch[rng.permutation(rows)] = np.arange(rows) // batch_size
+    places = np.arange(rows)
+    batch[rng.permutation(rows)] = places * -(-rows // batch_size) // rows if even else places // batch_size
     return batch
 
 

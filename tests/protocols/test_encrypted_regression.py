@@ -148,6 +148,7 @@ def test_all_epochs_use_the_same_batches() -> None:
     batches = members(partition(50, 16, np.random.default_rng(0)))
     assert [len(rows) for rows in batches] == [16, 16, 16, 2]
     assert sorted(np.concatenate(batches).tolist()) == list(range(50))
+    assert [len(rows) for rows in members(partition(50, 16, np.random.default_rng(0), even=True))] == [13, 12, 13, 12]
 
 
 def test_a_mask_leaves_nothing_to_the_coordinator_and_no_product_of_a_row_in_clear() -> None:
