@@ -14,10 +14,11 @@ from plumbob.data import registry
 from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES
 from plumbob.papers import CLAIMS
-from plumbob.protocols import PROTOCOLS
+from plumbob.protocols import PROTOCOLS, TRAINING
 from plumbob.threats import THREATS
 
 Entry = dict[str, Any]
+_PROTOCOLS: dict[str, Any] = {**PROTOCOLS, **TRAINING}
 
 
 def entries(what: str) -> list[Entry]:
@@ -25,7 +26,7 @@ def entries(what: str) -> list[Entry]:
     listings: dict[str, Callable[[], list[Entry]]] = {
         "attacks": _attacks,
         "defences": _defences,
-        "protocols": lambda: [{"name": p.name, "summary": p.summary} for p in PROTOCOLS.values()],
+        "protocols": lambda: [{"name": p.name, "summary": p.summary} for p in _PROTOCOLS.values()],
         "threats": _threats,
         "data": _data,
         "claims": lambda: [{"name": c.name, "summary": c.summary, "where": c.where} for c in CLAIMS],
@@ -56,7 +57,7 @@ def _cell(value: Any) -> str:
 def _matrix(found: list[Entry]) -> Grid:
     grid = Grid("attack", "protocol", *(entry["name"] for entry in found), box=None, pad_edge=False)
     for attack in attacks():
-        for protocol in PROTOCOLS:
+        for protocol in _PROTOCOLS:
             reasons = [entry["fits"][f"{attack} on {protocol}"] for entry in found]
             grid.add_row(attack, protocol, *("[green]yes[/]" if not r else escape(r) for r in reasons))
     return grid
@@ -81,7 +82,7 @@ def _threats() -> list[Entry]:
         fits = {
             f"{attack.name} on {protocol}": attack.why_not(protocol, threat) or ""
             for attack in attacks().values()
-            for protocol in PROTOCOLS
+            for protocol in _PROTOCOLS
         }
         knows = [grant.words for grant in threat.grants]
         found.append({"name": threat.name, "summary": threat.summary, "knows": knows, "fits": fits})

@@ -11,7 +11,17 @@ import pytest
 
 from plumbob.data import registry
 from plumbob.federation import Column, Federation, Table, halves, split_at_random
-from plumbob.protocols import PROTOCOLS, NeuralNetwork, Protocol, RandomForest, SplitModels, predict
+from plumbob.protocols import (
+    PROTOCOLS,
+    TRAINING,
+    EncryptedRegression,
+    NeuralNetwork,
+    Protocol,
+    RandomForest,
+    SplitModels,
+    TrainingProtocol,
+    predict,
+)
 from plumbob.protocols.base import column_positions
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -27,6 +37,13 @@ def small(name: str) -> Protocol:
     if name == "split_models":
         return SplitModels(epochs=10)
     return RandomForest(trees=15) if name == "random_forest" else PROTOCOLS[name]()
+
+
+def small_training(name: str) -> TrainingProtocol:
+    """A training protocol at a size for tests, without encryption."""
+    if name == "encrypted_logistic_regression":
+        return EncryptedRegression(key_bits=0, batch_size=40, epochs=8, learning_rate=0.3)
+    return TRAINING[name]()
 
 
 def made_table(rows: int = 400, columns: int = 8, classes: int = 3, seed: int = 0) -> Table:
@@ -49,10 +66,20 @@ def built_in(name: str) -> Table:
 def world(
     protocol: str = "logistic_regression", table: Table | None = None, unknown: float | int = 0.4, seed: int = 0
 ) -> Transcript:
-    """The transcript of one prediction."""
+    """The transcript of one prediction, or of the training where the protocol is one."""
+    if protocol in TRAINING:
+        return training_world(protocol, table, unknown, seed)
     rng = np.random.default_rng(seed)
     federation = split_at_random(table if table is not None else made_table(seed=seed), unknown, rng)
     return transcript(small(protocol), federation, seed)
+
+
+def training_world(name: str, table: Table | None = None, unknown: float | int = 0.4, seed: int = 0) -> Transcript:
+    """The transcript of one training on half of the rows."""
+    rng = np.random.default_rng(seed)
+    federation = split_at_random(table if table is not None else made_table(seed=seed), unknown, rng)
+    train, rows = halves(federation.label, rng)
+    return small_training(name).train(federation.rows(train), federation.rows(rows), rng)
 
 
 def transcript(protocol: Protocol, federation: Federation, seed: int = 0) -> Transcript:

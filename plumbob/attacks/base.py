@@ -55,6 +55,7 @@ class Attack(ABC):
     paper: ClassVar[str]
     protocols: ClassVar[tuple[str, ...]]
     requires: ClassVar[tuple[type[Grant], ...]] = ()
+    corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
 
     @abstractmethod
     def run(self, view: View, rng: np.random.Generator) -> Guess:
@@ -71,4 +72,6 @@ class Attack(ABC):
         for kind in self.requires:
             if threat.grant(kind) is None:
                 return "needs the model (white box)" if kind is WhiteBox else f"needs {kind().words}"
+        if self.corrupted and not threat.corrupted:
+            return "needs the coordinator"
         return None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from plumbob.errors import made
 from plumbob.protocols.base import Model, Protocol, predict
+from plumbob.protocols.encrypted_regression import EncryptedRegression
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
 from plumbob.protocols.split_models import SplitModel, SplitModels
+from plumbob.protocols.training import TrainingProtocol
 from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
 
 __all__ = [
     "PROTOCOLS",
+    "TRAINING",
     "DecisionTree",
+    "EncryptedRegression",
     "Forest",
     "LinearModel",
     "LogisticRegression",
@@ -22,6 +26,7 @@ __all__ = [
     "RandomForest",
     "SplitModel",
     "SplitModels",
+    "TrainingProtocol",
     "predict",
     "protocol_named",
 ]
@@ -29,6 +34,9 @@ __all__ = [
 PROTOCOLS: dict[str, type[Protocol]] = {
     kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork, SplitModels)
 }
+TRAINING: dict[str, type[TrainingProtocol]] = {
+    kind.name: kind for kind in (EncryptedRegression,)
+}  # the exchange itself
 
 
 def protocol_named(name: str, **settings: object) -> Protocol:

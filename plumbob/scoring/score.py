@@ -233,7 +233,9 @@ def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random
 
 
 def _scores(view: View) -> FloatArray:
-    """The scores the curious parties got; withheld ones count as the mean of the others."""
+    """The scores the curious parties got; withheld ones count as the mean of the others. Training sends none."""
+    if not any(message.name == "scores" for message in view.messages):
+        return np.zeros((len(view.own), 0))
     scores = np.asarray(view.received("scores"), dtype=np.float64)
     told = ~np.isnan(scores)
     mean = np.sum(scores, axis=0, where=told) / np.maximum(1, told.sum(axis=0))

@@ -11,7 +11,7 @@ import pytest
 
 from plumbob.attacks import Guess, attacks
 from plumbob.federation import Table
-from plumbob.protocols import PROTOCOLS
+from plumbob.protocols import PROTOCOLS, TRAINING
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
 from tests.worlds import made_table, with_truth, world
@@ -19,11 +19,14 @@ from tests.worlds import made_table, with_truth, world
 FITTING = [
     pytest.param(name, protocol, threat, id=f"{name}-{protocol}-{threat}")
     for name, attack in attacks().items()
-    for protocol in PROTOCOLS
+    for protocol in (*PROTOCOLS, *TRAINING)
     for threat in THREATS
     if attack.why_not(protocol, THREATS[threat]) is None and threat != "collusion"
 ]
-PAIRS = [p for p in FITTING if p.values[2] == "active"]
+PREDICTION = [p for p in FITTING if p.values[2] == "active"]
+# Attacks on training need no model; the first threat that fits each is enough.
+IN_TRAINING = list({p.values[:2]: p for p in reversed(FITTING) if p.values[1] in TRAINING}.values())
+PAIRS = PREDICTION + IN_TRAINING
 
 
 def numbers(guess: Guess) -> bytes:
@@ -32,6 +35,8 @@ def numbers(guess: Guess) -> bytes:
     if guess.branches is not None:
         branches = guess.branches
         parts += [branches.paths.tobytes(), branches.chosen.tobytes(), branches.threshold.tobytes()]
+    if guess.orders is not None:
+        parts += [guess.orders.bins.tobytes(), guess.orders.counts.tobytes()]
     return b"".join(parts)
 
 
@@ -94,6 +99,8 @@ def test_awkward_tables_are_survived(name: str, protocol: str, threat: str, case
     log = world(protocol, table, unknown)
     view = cut(log, THREATS[threat])
     if case == "one row":
+        if protocol in TRAINING:
+            pytest.skip("nobody trains on one row")
         scores = [m for m in view.messages if m.name == "scores"]
         from dataclasses import replace
 
@@ -105,7 +112,7 @@ def test_awkward_tables_are_survived(name: str, protocol: str, threat: str, case
     assert all(np.isfinite(column.gain) for column in judged.columns)
 
 
-@pytest.mark.parametrize(("name", "protocol", "threat"), PAIRS)
+@pytest.mark.parametrize(("name", "protocol", "threat"), PREDICTION)
 def test_withheld_scores_are_no_message(name: str, protocol: str, threat: str) -> None:
     """A row whose scores are NaN is guessed without them: what they would have been makes no difference."""
     from dataclasses import replace
@@ -135,7 +142,7 @@ def test_an_attack_prints_itself_and_says_what_it_is(name: str) -> None:
     assert repr(attack).startswith(f"{type(attack).__name__}(")
     assert attack.summary
     assert attack.paper
-    assert all(protocol in PROTOCOLS for protocol in attack.protocols)
+    assert all(protocol in PROTOCOLS or protocol in TRAINING for protocol in attack.protocols)
 
 
 @pytest.mark.parametrize("name", list(attacks()))
@@ -144,3 +151,6 @@ def test_an_attack_says_why_it_does_not_fit(name: str) -> None:
     assert "only" in (attack.why_not("carrier_pigeon", THREATS["active"]) or "")
     if WhiteBox in attack.requires:
         assert "white box" in (attack.why_not(attack.protocols[0], Threat("t", "")) or "")
+    if attack.corrupted:
+        granted = THREATS["active-training"]
+        assert attack.why_not(attack.protocols[0], granted) == "needs the coordinator"
