@@ -7,7 +7,7 @@ and what is left is Z, the weights of all other columns times the rows of the ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,10 @@ class Equations:
     coefficients: Integers  # epochs x models x unknown columns, times 2^f
     products: Integers  # epochs x models x rows, times 2^(2f)
     rule: Rule
+
+    def first(self, models: int | None) -> Equations:
+        """Those of the first models only."""
+        return replace(self, coefficients=self.coefficients[:, :models], products=self.products[:, :models])
 
     def stacked(self) -> tuple[Integers, Integers]:
         """All equations one below the other."""
@@ -76,8 +80,8 @@ class Analysis:
         return float(np.concatenate([batch.determined for batch in self.batches]).mean())
 
 
-def read(view: View, first: int | None = None) -> list[Equations]:
-    """The equations of every batch, of all models or the first few; none where the coordinator has nothing to open."""
+def read(view: View) -> list[Equations]:
+    """The equations of every batch; none (zero epochs) where the coordinator has nothing to open."""
     rule = Rule.read(_first(view, "settings"))
     batches = members(np.asarray(_first(view, "batches"), dtype=np.int64))
     owners = [m.receiver for m in view.messages if m.name == "settings"]  # in the order of the joint columns
@@ -98,8 +102,8 @@ def read(view: View, first: int | None = None) -> list[Equations]:
         place += size
         known = current[:, view.known] @ own[rows].T + (offset << rule.fraction_bits)[:, None] + signs[:, rows]
         left, right = found[turn % len(batches)]
-        left.append(current[:first, view.unknown])
-        right.append((residual - known)[:first])
+        left.append(current[:, view.unknown])
+        right.append(residual - known)
     return [Equations(rows, np.stack(a), np.stack(b), rule) for rows, (a, b) in zip(batches, found, strict=True)]
 
 

@@ -55,13 +55,17 @@ class ExactMultiplication(Attack):
 
     def analyse(self, view: View) -> Analysis:
         """The exact rank of every batch, and the rows that were solved."""
+        return self.analyse_equations(read(view), view.steps)
+
+    def analyse_equations(self, every: list[Equations], steps: FloatArray | None) -> Analysis:
+        """The same, of equations that were read before."""
         batches = []
-        for equations in read(view):
+        for equations in every:
             left, _ = equations.stacked()
-            certain = solve(equations, view.steps)[1]
-            determined = np.repeat(certain[:, None], len(view.unknown), axis=1)
+            certain = solve(equations, steps)[1]
+            determined = np.repeat(certain[:, None], left.shape[1], axis=1)
             batches.append(Batch(equations.rows, len(left), len(independent(left)), float("nan"), determined))
-        return Analysis(tuple(batches), len(view.unknown))
+        return Analysis(tuple(batches), every[0].coefficients.shape[2])
 
 
 def solve(equations: Equations, steps: FloatArray | None) -> tuple[Integers, NDArray[np.bool_]]:

@@ -37,16 +37,20 @@ class ReverseMultiplication(Attack):
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         values = np.empty((len(view.own), len(view.unknown)))
-        for equations in read(view, self.models):
-            values[equations.rows] = solved(view, equations, self.singular)
+        for equations in read(view):
+            values[equations.rows] = solved(view, equations.first(self.models), self.singular)
         return Guess(view.unknown_names, values)
 
     def analyse(self, view: View) -> Analysis:
         """Rank and condition of every batch, and the columns it determines."""
-        return Analysis(tuple(self._analysed(equations) for equations in read(view, self.models)), len(view.unknown))
+        return self.analyse_equations(read(view))
+
+    def analyse_equations(self, every: list[Equations]) -> Analysis:
+        """The same, of equations that were read before."""
+        return Analysis(tuple(self._analysed(one.first(self.models)) for one in every), every[0].coefficients.shape[2])
 
     def _analysed(self, equations: Equations) -> Batch:
-        left, _ = equations.differences()
+        left = equations.differences()[0]
         directions, sizes, _ = decomposed(left, self.singular)
         alone = np.abs(1.0 - (directions**2).sum(axis=0)) < ALONE
         condition = float(sizes[0] / sizes[-1]) if len(sizes) else float("inf")

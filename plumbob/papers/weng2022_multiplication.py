@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from plumbob.attacks.base import Attack
+from plumbob.attacks.batches import read
 from plumbob.attacks.exact_multiplication import ExactMultiplication
 from plumbob.attacks.reverse_multiplication import ReverseMultiplication
 from plumbob.audit.run import generator
@@ -77,9 +78,10 @@ def ranks(data: str, scale: Scale, seed: int, batch: int, rate: float) -> Ranks:
     protocol = EncryptedRegression(key_bits=0, batch_size=batch, epochs=epochs, learning_rate=rate, fraction_bits=FINE)
     log = trained(data, seed, SAMPLE[scale].get(data), protocol)
     view = cut(log, CORRUPTED)
-    counts = [attack.analyse(view).rank for attack in (ReverseMultiplication(), ReverseMultiplication(models=1))]
-    exact = ExactMultiplication().analyse(view)
-    return Ranks(counts[0], counts[1], exact.rank, exact.share, accuracy(log))
+    equations = read(view)
+    pooled, one = (ReverseMultiplication(models=count).analyse_equations(equations).rank for count in (None, 1))
+    exact = ExactMultiplication().analyse_equations(equations, view.steps)
+    return Ranks(pooled, one, exact.rank, exact.share, accuracy(log))
 
 
 def accuracy(log: Transcript) -> float:
