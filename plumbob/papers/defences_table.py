@@ -22,6 +22,7 @@ from plumbob.papers.claims import Check, Claim, Scale
 from plumbob.papers.evidence import every
 from plumbob.protocols import LogisticRegression
 from plumbob.protocols.base import Model, Protocol, Release, predict
+from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, AuxiliaryRows, Schema, Threat, cut
 
@@ -68,6 +69,7 @@ class Line:
     """One defence against one attack in one trial."""
 
     data: str
+    trial: int
     defence: str
     attack: str
     box: str  # white or black
@@ -87,7 +89,7 @@ def table(data: str, scale: Scale, seed: int, chosen: tuple[str, ...] | None = N
         train, rest = halves(federation.label, generator(seed, "J12 rows", data, trial))
         trainer, target = federation.rows(train[: sample // 2]), federation.rows(rest[:rows])
         for title, defence in [*named, ("silent", _Silent())]:
-            yield from _lines(data, title, defence, trainer, target, generator(seed, "J12 fit", data, trial))
+            yield from _lines(data, trial, title, defence, trainer, target, generator(seed, "J12 fit", data, trial))
 
 
 def _title(name: str, settings: dict[str, object]) -> str:
@@ -95,7 +97,13 @@ def _title(name: str, settings: dict[str, object]) -> str:
 
 
 def _lines(
-    data: str, title: str, defence: Defence, trainer: Federation, target: Federation, rng: np.random.Generator
+    data: str,
+    trial: int,
+    title: str,
+    defence: Defence,
+    trainer: Federation,
+    target: Federation,
+    rng: np.random.Generator,
 ) -> Iterator[Line]:
     protocol = defence.protect(LogisticRegression())
     model = protocol.fit(trainer.values, trainer.label, len(trainer.classes), rng)
@@ -108,6 +116,7 @@ def _lines(
         judged = score(guess, truth_of(log, view), view, np.random.default_rng(0))
         yield Line(
             data,
+            trial,
             title,
             attack.name,
             box,
@@ -145,7 +154,10 @@ def mean(found: tuple[Line, ...], field: str, **where: str) -> float:
 
 
 def privacy_and_utility(scale: Scale, seed: int) -> Check:
-    """J12. Leaks are R^2 of the strongest white-box attack above the silent line, over all data sets; costs are accuracy."""
+    """J12. A leak is what the strongest white-box attack learns about individuals beyond the silent line; costs are accuracy.
+
+    About individuals nothing is learnt up to R^2 = 0, where the guess is the column's mean: so R^2 counts from there.
+    """
     found = lines(scale, seed)
     measured: dict[str, object] = {}
     names = list(dict.fromkeys(one.defence for one in found))
@@ -160,20 +172,21 @@ def privacy_and_utility(scale: Scale, seed: int) -> Check:
                 }
                 parts.append(f"{attack} {got['attack_accuracy']:.3f} {got['error']:.4f} {got['r2']:+.3f}")
             measured[f"{one} {name}"] = "; ".join(parts)
-        leak[name] = _leak(found, name)
+        leaks = [(*mean_and_margin(_leak(found, name, one)), one) for one in data]
+        leak[name] = float(np.mean([value for value, *_ in leaks]))
         cost[name] = mean(found, "accuracy", defence="none") - mean(found, "accuracy", defence=name)
-        measured[f"leak {name}"] = round(leak[name], 3)
+        measured[f"leak {name}"] = ", ".join(f"{one} {value:.3f} ± {margin:.3f}" for value, margin, one in leaks)
         measured[f"accuracy lost {name}"] = round(cost[name], 4)
     for one in data:
         here = tuple(line for line in found if line.data == one)
         kept = [
             n for n in names if mean(here, "accuracy", defence="none") - mean(here, "accuracy", defence=n) <= AT_MOST
         ]
-        leaks = {name: _leak(here, name) for name in kept}
-        safe = [name for name in kept if leaks[name] <= AT_BASELINE]
-        least = min(leaks, key=lambda name: leaks[name])
+        left = {name: float(np.mean(_leak(found, name, one))) for name in kept}
+        safe = [name for name in kept if left[name] <= AT_BASELINE]
+        least = min(left, key=lambda name: left[name])
         measured[f"{one} at the baseline for 1 point of accuracy"] = (
-            ", ".join(safe) or f"none; least: {least} {leaks[least]:+.3f}"
+            ", ".join(safe) or f"none; least: {least} {left[least]:+.3f}"
         )
     full = leak["none"]
     answers: list[bool | None] = [
@@ -197,10 +210,14 @@ def privacy_and_utility(scale: Scale, seed: int) -> Check:
     return Check(every(answers), measured, expected, TRIALS[scale], why)
 
 
-def _leak(found: tuple[Line, ...], name: str) -> float:
-    """R^2 of the strongest white-box attack above what it has without scores."""
-    r2 = (mean(found, "r2", defence=defence, attack=WHITE[-1]) for defence in (name, "silent"))
-    return next(r2) - next(r2)
+def _leak(found: tuple[Line, ...], name: str, data: str) -> list[float]:
+    """For each trial: R^2 from 0 of the strongest white-box attack, less what it has without scores."""
+    r2 = {
+        (line.defence, line.trial): max(line.r2, 0.0)
+        for line in found
+        if line.attack == WHITE[-1] and line.data == data
+    }
+    return [r2[name, trial] - r2["silent", trial] for defence, trial in r2 if defence == name]
 
 
 CLAIMS: tuple[Claim, ...] = (
