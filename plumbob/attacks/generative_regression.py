@@ -40,6 +40,7 @@ SURROGATE = (2000, 200)  # those of the network that stands for a forest
 VARIANCE_WEIGHT = 0.25 / 64  # the authors' 0.25 beside a sum over 64 rows; ours is a mean, whatever the batch
 SURROGATE_RATE = 1e-3
 SURROGATE_BATCH = 128
+SURROGATE_SHARE = 8  # how many times the updates of a surrogate that is fitted evenly
 CHUNK = 8192  # rows generated together at the end
 MODELS: dict[str, type[Model]] = {
     "logistic_regression": LinearModel,
@@ -79,6 +80,7 @@ class GenerativeRegression(Attack):
         distance: Distance = "scores",
         means: int = 0,
         draws: int = 8,
+        near: bool = True,
         known: bool = True,
         noise: bool = True,
         constraint: bool = True,
@@ -96,7 +98,7 @@ class GenerativeRegression(Attack):
         if means < 0:
             raise BadInput(f"generative regression: expected means >= 0, got {means}")
         self.epochs = epochs  # passes over the rows, as far as `steps` allows
-        self.steps = steps  # most updates of the generator; a forest's surrogate gets a third
+        self.steps = steps  # most updates of the generator
         self.batch = batch
         self.rate = rate
         self.schedule = schedule
@@ -104,6 +106,7 @@ class GenerativeRegression(Attack):
         self.distance = distance  # what of the scores is matched; votes and defended scores have no logarithms
         self.means = means  # steps that learn one value per column, before the generator learns rows
         self.draws = draws  # guesses from this many draws of the noise are averaged
+        self.near = near  # a forest's surrogate is fitted near real rows; else evenly over the box, as printed
         self.known = known
         self.noise = noise
         self.constraint = constraint
@@ -120,6 +123,7 @@ class GenerativeRegression(Attack):
             schedule="constant",
             standardise=False,
             draws=1,
+            near=False,
         )
 
     @classmethod
@@ -144,7 +148,7 @@ class GenerativeRegression(Attack):
         updates = min(self.steps, self.epochs * math.ceil(len(told) / self.batch))
         model = MODELS[view.protocol].from_arrays(view.model).reordered(np.concatenate([view.known, view.unknown]))
         if isinstance(model, Forest):
-            logits = surrogate(model, len(view.known) + len(view.unknown), math.ceil(updates / 3), random)
+            logits = surrogate(model, own, len(view.unknown), self._surrogate_updates(updates), random, near=self.near)
         else:
             logits = logits_of(view.protocol, model.arrays())
         far = self._far(view)
@@ -167,6 +171,10 @@ class GenerativeRegression(Attack):
             yield lambda: self._guess(make, len(own), len(view.unknown))
         if not updates:  # every row was withheld
             yield lambda: self._guess(make, len(own), len(view.unknown))
+
+    def _surrogate_updates(self, updates: int) -> int:
+        """A surrogate near real rows is worth its time: elsewhere, however well fitted, it misleads the generator."""
+        return math.ceil(updates / 3) * (SURROGATE_SHARE if self.near else 1)
 
     def _far(self, view: View) -> Misfit:
         """Distance of every row: logits, what was observed -> a number; that of a known defence, if there is one."""
@@ -255,13 +263,24 @@ def log_distance(logits: Tensor, observed: Tensor, least: float = LEAST) -> Tens
     return LOG_WEIGHT * functional.huber_loss(gap, torch.zeros_like(gap), reduction="none").sum(dim=1)
 
 
-def surrogate(forest: Forest, columns: int, updates: int, random: torch.Generator) -> Logits:
-    """A network that votes like the forest, fitted to its votes on rows drawn evenly from the unit box."""
-    updates = max(1, updates)
+def surrogate(
+    forest: Forest, own: Tensor, unknown: int, updates: int, random: torch.Generator, *, near: bool
+) -> Logits:
+    """A network that votes like the forest, fitted to its votes on dummy rows: known cells of real rows beside drawn ones.
+
+    The drawn cells of a row lie in a box of random place and width, so that columns of little spread are met too. Unless
+    `near`, all cells are drawn evenly, as luo2021 has it.
+    """
+    updates, known = max(1, updates), own.shape[1]
+    columns = known + unknown
     layers = fresh((columns, *SURROGATE, forest.classes), random, normalised=False)
     parameters = [tensor for layer in layers for tensor in layer]
     optimiser = torch.optim.Adam(parameters, lr=SURROGATE_RATE, fused=True)
     dummies = torch.rand(updates * SURROGATE_BATCH, columns, generator=random)
+    if near:
+        place, width = torch.rand(2, len(dummies), 1, generator=random)
+        dummies[:, :known] = own[torch.randint(len(own), (len(dummies),), generator=random)]
+        dummies[:, known:] = place + (dummies[:, known:] - place) * width
     votes = np.concatenate(
         [forest.scores(part.double().numpy()) for part in torch.chunk(dummies, math.ceil(updates / 16))]
     )

@@ -141,7 +141,7 @@ def test_the_surrogate_votes_like_the_forest() -> None:
     view = cut(world("random_forest"), LUO2021)
     assert view.model is not None
     forest = Forest.from_arrays(view.model)
-    stand_in = surrogate(forest, 8, 60, torch.Generator().manual_seed(0))
+    stand_in = surrogate(forest, torch.rand(50, 3), 5, 60, torch.Generator().manual_seed(0), near=False)
     rows = np.random.default_rng(3).random((500, 8))
     votes = forest.scores(rows)
     off = torch.softmax(stand_in(torch.tensor(rows, dtype=torch.float32)), dim=1).numpy() - votes
