@@ -94,7 +94,14 @@ class Transcript:
 
     def bytes_sent(self) -> int:
         """Payload bytes that crossed."""
-        return sum(message.payload.nbytes for message in self._messages)
+        return sum(self.bytes_by_party().values())
+
+    def bytes_by_party(self) -> dict[str, int]:
+        """Payload bytes that each party sent, those that sent any."""
+        sent: dict[str, int] = {}
+        for message in self._messages:
+            sent[message.sender] = sent.get(message.sender, 0) + message.payload.nbytes
+        return sent
 
     def save(self, path: Path) -> None:
         """Write to a folder, or to one file if the path ends in `.zip`."""

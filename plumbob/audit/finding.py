@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Finding:
     train_seconds: float = 0.0
     predict_seconds: float = 0.0  # with what the defence does before scores are released
     bytes_sent: int = 0  # payloads of all messages
+    bytes_by_party: dict[str, int] = field(default_factory=dict)  # by who sent them
+    encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
 
     def to_line(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)

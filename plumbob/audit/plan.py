@@ -22,7 +22,7 @@ from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import Defence, defence_named
 from plumbob.errors import BadInput, suggest
-from plumbob.protocols import protocol_named
+from plumbob.protocols import TrainingProtocol, any_protocol_named
 from plumbob.protocols.base import Protocol
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox, threat_named
 
@@ -153,8 +153,8 @@ class Chosen(_Part):
 class ProtocolPlan(Chosen):
     """A protocol and its settings."""
 
-    def protocol(self) -> Protocol:
-        return protocol_named(self.name, **self.settings)
+    def protocol(self) -> Protocol | TrainingProtocol:
+        return any_protocol_named(self.name, **self.settings)
 
 
 class DefencePlan(Chosen):

@@ -22,13 +22,15 @@ from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
 from plumbob.audit.sweep import fits
+from plumbob.defences import Defence
 from plumbob.federation import Federation, IntArray, halves
+from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import Threat, cut, describe
-from plumbob.transcript import Transcript
+from plumbob.transcript import COORDINATOR, Transcript
 
-FORMAT = 2  # raise it when the meaning of a finding changes, and old ones are computed anew
+FORMAT = 3  # raise it when the meaning of a finding changes, and old ones are computed anew
 
 
 @dataclass(frozen=True)
@@ -134,12 +136,12 @@ def run_unit(
         place = (case.unknown, case.defence.title)
         if place not in runs:
             runs.clear()  # cases come sorted by split and defence: only the current transcript is needed
-            runs[place] = work.predict(case)
+            runs[place] = work.transcript(case)
             if keep is not None:
                 share = "parties" if case.unknown is None else f"{case.unknown:g}"
                 keep(runs[place].log, f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
         if name not in done:
-            findings.append(_finding(plan, source, unit, case, name, runs[place], label[work.rows]))
+            findings.append(_finding(plan, source, unit, case, name, runs[place]))
     return findings
 
 
@@ -150,6 +152,9 @@ class _Run:
     log: Transcript
     train_seconds: float
     predict_seconds: float
+    accuracy: float
+    withheld: float = 0.0
+    encryption: str = ""
 
 
 @dataclass
@@ -163,18 +168,38 @@ class _Work:
     rows: IntArray
     models: dict[str, tuple[Model, float]] = field(default_factory=dict)
 
-    def predict(self, case: Case) -> _Run:
-        """The transcript of one split and defence."""
+    def transcript(self, case: Case) -> _Run:
+        """The transcript of one split and defence, of training where that is the exchange, else of prediction."""
         plan, trial = self.plan, self.unit.trial
         federation, order = self.source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, trial))
-        defence = case.defence.defence()
-        protocol = defence.protect(self.unit.protocol.protocol())
+        protocol = self.unit.protocol.protocol()
+        if isinstance(protocol, TrainingProtocol):
+            return self._trained(protocol, federation)
+        return self._predicted(protocol, case.defence.defence(), federation, order)
+
+    def _trained(self, protocol: TrainingProtocol, federation: Federation) -> _Run:
+        """Here the rows of training are the ones at risk, and the plan's `rows` limits them."""
+        target, others = federation.rows(np.sort(self.train[: self.plan.rows])), federation.rows(self.rows)
+        rng, started = (
+            generator(self.plan.seed, "model", self.unit.protocol.title, self.unit.trial),
+            time.perf_counter(),
+        )
+        log = protocol.train(target, others, rng)
+        accuracy = float(log.sealed(COORDINATOR)["test accuracy"][0])
+        return _Run(log, time.perf_counter() - started, 0.0, accuracy, encryption=protocol.encryption)
+
+    def _predicted(self, protocol: Protocol, defence: Defence, federation: Federation, order: IntArray) -> _Run:
+        protocol = defence.protect(protocol)
         model, train_seconds = self._model(protocol, federation, order)
         target, trainer = federation.rows(self.rows), federation.rows(self.train)
         started = time.perf_counter()
         release = defence.release(protocol, model, target)
         log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
-        return _Run(log, train_seconds, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        scores = np.concatenate([message.payload for message in log.messages if message.name == "scores"])
+        told = ~np.isnan(scores[:, 0])
+        right = told & (np.argmax(np.nan_to_num(scores), axis=1) == target.label)
+        return _Run(log, train_seconds, seconds, float(right.mean()), float(1 - told.mean()))
 
     def _model(self, protocol: Protocol, federation: Federation, order: IntArray) -> tuple[Model, float]:
         """Trained once per protocol as defended, or once per split where the model depends on who holds what; timed."""
@@ -195,16 +220,13 @@ def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
     return train(), time.perf_counter() - started
 
 
-def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done: _Run, label: IntArray) -> Finding:
+def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done: _Run) -> Finding:
     view = cut(done.log, case.remaining)
     started = time.perf_counter()
     guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", name))
     seconds = time.perf_counter() - started
     judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", name))
     total = len(view.known) + len(view.unknown)
-    scores = view.received("scores")
-    told = ~np.isnan(scores[:, 0])
-    right = told & (np.argmax(np.nan_to_num(scores), axis=1) == label)
     return Finding(
         key=name,
         data=source.name,
@@ -218,8 +240,8 @@ def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done
         classes=len(source.classes),
         trial=unit.trial,
         seed=plan.seed,
-        model_accuracy=float(right.mean()),
-        withheld=float(1 - told.mean()),
+        model_accuracy=done.accuracy,
+        withheld=done.withheld,
         score=judged,
         seconds=seconds,
         peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -227,6 +249,8 @@ def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done
         train_seconds=done.train_seconds,
         predict_seconds=done.predict_seconds,
         bytes_sent=done.log.bytes_sent(),
+        bytes_by_party=done.log.bytes_by_party(),
+        encryption=done.encryption,
     )
 
 

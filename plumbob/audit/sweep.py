@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbob.defences import Defence
-from plumbob.protocols.base import Protocol
+from plumbob.protocols import Protocol, TrainingProtocol
 from plumbob.transcript import COORDINATOR
 
 NAME = "sweep"  # what a plan calls it
@@ -35,8 +35,13 @@ BLACK_BOX = "active-black-box-auxiliary"
 UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
 
 
-def fits(defence: Defence, protocol: Protocol) -> bool:
-    """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change."""
+def fits(defence: Defence, protocol: Protocol | TrainingProtocol) -> bool:
+    """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
+
+    What protects a training protocol is a setting of its own: list it a second time with that setting.
+    """
+    if isinstance(protocol, TrainingProtocol):
+        return defence.point == "none"
     if defence.point == "training":
         return repr(defence.protect(protocol)) != repr(protocol)
     return defence.point != "scores" or protocol.collector("active") == COORDINATOR

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from plumbob.errors import made
 from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.protocols.encrypted_regression import EncryptedRegression
@@ -27,6 +29,7 @@ __all__ = [
     "SplitModel",
     "SplitModels",
     "TrainingProtocol",
+    "any_protocol_named",
     "predict",
     "protocol_named",
 ]
@@ -40,5 +43,11 @@ TRAINING: dict[str, type[TrainingProtocol]] = {
 
 
 def protocol_named(name: str, **settings: object) -> Protocol:
-    """A protocol with the given settings, the rest at their defaults."""
+    """A protocol of the prediction phase with the given settings, the rest at their defaults."""
     return made("protocol", PROTOCOLS, name, settings)
+
+
+def any_protocol_named(name: str, **settings: object) -> Protocol | TrainingProtocol:
+    """A protocol of either phase."""
+    kinds: dict[str, Callable[..., Protocol | TrainingProtocol]] = {**PROTOCOLS, **TRAINING}
+    return made("protocol", kinds, name, settings)

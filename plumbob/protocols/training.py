@@ -29,6 +29,12 @@ class TrainingProtocol(ABC):
         `rng` draws what needs no secrecy (batches, first weights); keys and masks come from the system.
         """
 
+    @property
+    def encryption(self) -> str:
+        """What ciphertexts it uses, in words."""
+        bits = int(getattr(self, "key_bits", 0))
+        return f"Paillier, {bits:,}-bit key" if bits else "none"
+
     def __repr__(self) -> str:
         settings = (f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
         return f"{type(self).__name__}({', '.join(settings)})"

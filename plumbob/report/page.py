@@ -19,6 +19,7 @@ from plumbob.audit.judge import Summary
 from plumbob.report import answer as words
 from plumbob.report import charts, figures, protection
 from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
+from plumbob.report.encryption import encryption
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "none": "○"}  # as the scatter draws them
@@ -88,6 +89,7 @@ def render(
         found=[_answer_card(answer, found) for answer in shown],
         folded=[_answer_card(answer, found) for answer in found if answer not in shown],
         advice=[protection.headline(choice) for choice in choices],
+        ciphers=encryption(findings, found),
         protections=[(protection.figure(choice), _protection_table(choice)) for choice in choices],
         protection_levels=_levels(choices),
         read_protection=READ_PROTECTION,

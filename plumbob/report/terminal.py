@@ -18,6 +18,7 @@ from plumbob.audit.judge import LEVELS, Summary, summarise
 from plumbob.report import answer as words
 from plumbob.report import protection
 from plumbob.report.answer import Answer, ColumnAnswer
+from plumbob.report.encryption import encryption
 
 SHOWN_COLUMNS = 12
 STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "none": "green"}
@@ -31,6 +32,9 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
     shown = protection.shown(found, choices)
     worst = max((answer.level for answer in found), key=LEVELS.index, default="none")
     _say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
+    for ciphers in encryption(findings, found):
+        _say(console, ciphers.headline, "bold")
+        _say(console, f"  {ciphers.sent}")
     for choice in choices:
         _say(console, protection.advice(choice), "bold")
         console.print(_protection_table(choice, console))

@@ -1,0 +1,66 @@
+"""Is encryption on, with what key, and does it help? One answer for every training protocol of an audit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbob.audit.finding import Finding
+from plumbob.audit.judge import LEVELS, group
+from plumbob.report.answer import Answer, count, label, sentence_list
+from plumbob.report.protection import size
+
+SMALLEST = 2_048  # bits below which a key is too short today
+
+
+@dataclass(frozen=True)
+class Encryption:
+    """What was found about the ciphertexts of one protocol."""
+
+    protocol: str
+    cipher: str  # as the protocol says it; `none` without any
+    helps: str
+    weak: bool
+    bytes_by_party: dict[str, int]  # mean over trials
+    seconds: float
+
+    @property
+    def headline(self) -> str:
+        on = "encryption is off" if self.cipher == "none" else f"encryption is on ({self.cipher})"
+        short = f" A key below {SMALLEST:,} bits is too short today." if self.weak else ""
+        return f"{label(self.protocol)[:1].upper()}{label(self.protocol)[1:]}: {on}. {self.helps}{short}"
+
+    @property
+    def sent(self) -> str:
+        """Who sent how much, in words."""
+        parts = [f"{party} {size(total)}" for party, total in self.bytes_by_party.items()]
+        return f"Sent in training: {sentence_list(parts)}, in {self.seconds:.1f} s."
+
+
+def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Encryption]:
+    """One answer per training protocol, in the order of the findings."""
+    answers = []
+    for protocol, parts in group([f for f in findings if f.encryption], lambda f: f.protocol).items():
+        cipher = parts[0].encryption
+        scenes = [answer for answer in found if answer.scene.protocol == protocol]
+        bits = re.search(r"([\d,]+)-bit", cipher)
+        weak = bits is not None and int(bits[1].replace(",", "")) < SMALLEST
+        names = list(dict.fromkeys(name for finding in parts for name in finding.bytes_by_party))
+        sent = {name: round(float(np.mean([f.bytes_by_party.get(name, 0) for f in parts]))) for name in names}
+        seconds = float(np.mean([f.train_seconds for f in parts]))
+        answers.append(Encryption(protocol, cipher, _helps(cipher, scenes), weak, sent, seconds))
+    return answers
+
+
+def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
+    """Whether what was learnt was learnt in spite of it."""
+    worst = max(scenes, key=lambda answer: LEVELS.index(answer.level), default=None)
+    if worst is None or not worst.leaking:
+        return "No attack that was tried learnt anything; that is no proof."
+    exact = worst.counts["exact"]
+    learnt = f"{count(exact, 'column')} recovered exactly" if exact else f"{count(worst.leaking, 'column')} leaking"
+    who = worst.scene.learner
+    return f"It does not help against {who}: {learnt}." if cipher != "none" else f"To {who}: {learnt}."

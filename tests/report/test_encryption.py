@@ -1,0 +1,87 @@
+"""Is encryption on, with what key, and does it help: asked of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plumbob.audit.judge import summarise
+from plumbob.audit.plan import make_plan
+from plumbob.audit.run import run
+from plumbob.audit.source import open_source
+from plumbob.errors import BadInput
+from plumbob.report.answer import answers
+from plumbob.report.encryption import encryption
+from plumbob.report.page import render
+
+
+@pytest.fixture(scope="module")
+def findings() -> list:
+    settings = {"batch_size": 32, "epochs": 12}
+    plan = make_plan(
+        {
+            "data": "breast",
+            "unknown": [0.3],
+            "protocols": [
+                {"name": "encrypted_logistic_regression", "settings": settings | {"key_bits": bits}}
+                for bits in (0, 1024)
+            ],
+            "threats": ["corrupted-coordinator"],
+            "trials": 1,
+            "rows": 64,
+        }
+    ).filled()
+    return [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+
+
+def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings: list) -> None:
+    off, on = encryption(findings, answers(summarise(findings)))
+    assert (off.cipher, off.weak) == ("none", False)
+    assert (on.cipher, on.weak) == ("Paillier, 1,024-bit key", True)
+    assert "encryption is on (Paillier, 1,024-bit key). It does not help against" in on.headline
+    assert "9 columns recovered exactly" in on.headline
+    assert "encryption is off" in off.headline
+
+
+def test_ciphertexts_cost_bytes_and_every_sender_is_named(findings: list) -> None:
+    off, on = encryption(findings, answers(summarise(findings)))
+    assert set(on.bytes_by_party) == {"active", "passive", "coordinator"}
+    assert on.bytes_by_party["passive"] > 5 * off.bytes_by_party["passive"]
+    assert all(party in on.sent for party in on.bytes_by_party)
+
+
+def test_exact_multiplication_is_exact_with_and_without_a_key(findings: list) -> None:
+    errors = {f.encryption: f.score.error for f in findings if f.attack == "exact_multiplication"}
+    assert set(errors) == {"none", "Paillier, 1,024-bit key"}
+    assert max(errors.values()) < 1e-15
+
+
+def test_nothing_learnt_is_said_to_be_no_proof(findings: list) -> None:
+    quiet = []
+    for finding in findings:
+        columns = tuple(replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0) for c in finding.score.columns)
+        quiet.append(replace(finding, score=replace(finding.score, columns=columns, gain=-1.0, error=1.0)))
+    told = encryption(quiet, answers(summarise(quiet)))
+    assert all("that is no proof" in one.headline for one in told)
+
+
+def test_the_page_asks_the_question(findings: list) -> None:
+    page = render(findings, title="t", question="q", plan="", environment={}, notes=(), command="plumbob audit")
+    assert "Is it encrypted, and does that help?" in page
+    assert "encryption is on (Paillier, 1,024-bit key)" in page
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"key_bits": 512}, "key_bits"), ({"epochs": 0}, "epochs"), ({"key_bits": 1024, "returns": "x"}, "returns")],
+)
+def test_bad_settings_are_refused_in_one_sentence(settings: dict, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        make_plan({"data": "breast", "protocols": [{"name": "encrypted_logistic_regression", "settings": settings}]})
+
+
+def test_training_rows_are_limited_by_the_plan(findings: list) -> None:
+    assert {f.score.rows for f in findings} == {64}
+    assert all(np.isfinite(f.model_accuracy) and 0.5 < f.model_accuracy <= 1 for f in findings)
