@@ -27,6 +27,7 @@ from plumbob.protocols.logistic_regression import LinearModel
 from plumbob.threats import Schema, View, WhiteBox
 
 FINEST = 2.0**-40  # grid of columns that have none, in units of their range
+EXPECTED = 5.0  # bits of a cell that an expectation may tell at most
 DECOY = 1e6  # answers that belong to no row are so many errors off
 ROUNDS = 8  # of learning from the rows decoded so far
 TYPICAL = 0.3  # errors are sums of many roundings, and so smaller than the sum of their bounds
@@ -104,6 +105,8 @@ def decode(
     span = high - low
     left, right = left * span, right - left @ low
     steps = np.where(view.steps > 0.0, view.steps, FINEST)
+    if hopeless(left, errors, steps):
+        return guess
     own, unit = view.own[rows], (guess - low) / span
     first = _first_prior(view, left, right, own, unit)
     priors = [(first[0][half::2], first[1]) for half in range(2)]
@@ -126,6 +129,13 @@ def decode(
         zero, one = np.zeros(len(low)), np.ones(len(low))
         unit = solve_with_rows(left, right, own, zero, one, own[sure], found.values[sure])
     return np.asarray(low + span * np.where(told, found.values, unit))
+
+
+def hopeless(left: FloatArray, errors: FloatArray, steps: FloatArray) -> bool:
+    """Whether the grid has more bits than equations and a very good expectation could tell: then nothing is tried."""
+    grid = np.log2(1.0 / steps) - EXPECTED
+    told = np.log2(np.abs(left).sum(axis=1) / np.median(errors, axis=0))
+    return bool(np.maximum(grid, 0.0).sum() > told.sum())
 
 
 def _decode_some(
