@@ -6,11 +6,14 @@ from plumbob.errors import made
 from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
+from plumbob.protocols.secure_boost import SecureBoost
 from plumbob.protocols.split_models import SplitModel, SplitModels
+from plumbob.protocols.training import TrainingProtocol
 from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
 
 __all__ = [
     "PROTOCOLS",
+    "TRAINING",
     "DecisionTree",
     "Forest",
     "LinearModel",
@@ -20,8 +23,10 @@ __all__ = [
     "NeuralNetwork",
     "Protocol",
     "RandomForest",
+    "SecureBoost",
     "SplitModel",
     "SplitModels",
+    "TrainingProtocol",
     "predict",
     "protocol_named",
 ]
@@ -29,6 +34,8 @@ __all__ = [
 PROTOCOLS: dict[str, type[Protocol]] = {
     kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork, SplitModels)
 }
+
+TRAINING: dict[str, type[TrainingProtocol]] = {kind.name: kind for kind in (SecureBoost,)}
 
 
 def protocol_named(name: str, **settings: object) -> Protocol:
