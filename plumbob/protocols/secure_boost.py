@@ -309,7 +309,7 @@ class _Run:
         """1 for every row that goes left, by the owner's answer."""
         active = self.federation.active
         if owner == active:
-            return (self.own.places[rows, split.column] <= split.bin).astype(np.int64)
+            return np.asarray(self.own.places[rows, split.column] <= split.bin, dtype=np.int64)
         told = self.log.send(active, owner, "train", tree, "split", np.array([node, split.column, split.bin]))
         asked = self.log.send(active, owner, "train", tree, "rows to split", rows.astype(np.int32))
         answer = self.passive[owner].goes_left(asked.astype(np.int64), int(told[1]), int(told[2]))
