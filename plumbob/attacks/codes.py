@@ -51,10 +51,10 @@ class MagicNumbers(HiddenCode):
         self.identifier_bits = whole(
             "magic numbers: bits of identifiers", default if identifier_bits is None else identifier_bits, 1, 8_192
         )
-        left = (SPACE - self.identifier_bits) // self.supergroups
-        self.random_bits = whole("magic numbers: random bits", left if random_bits is None else random_bits, 0, 60)
         if not self.groups:
             raise BadInput(f"magic numbers: {identifier_bits} bits hold no digit of base {base} for each supergroup")
+        left = min(30, max(0, SPACE - self.identifier_bits) // self.supergroups)
+        self.random_bits = whole("magic numbers: random bits", left if random_bits is None else random_bits, 0, 60)
 
     @property
     def groups(self) -> int:
@@ -127,9 +127,7 @@ class LabelledGroups(HiddenCode):
         group, channel, _ = _nested(count, self.size, self.groups, channels)
         labels = labels_of(self.size, self.width)[np.arange(count) % self.size]
         made: list[dict[int, int]] = [{} for _ in range(channels)]
-        for place, c, g, label in zip(
-            places.tolist(), channel.tolist(), group.tolist(), labels.tolist(), strict=True
-        ):
+        for place, c, g, label in zip(places.tolist(), channel.tolist(), group.tolist(), labels.tolist(), strict=True):
             made[c][place] = label << (g * self.width)
         memory: dict[str, Array] = {
             "groups": np.stack([rows[places], channel, group, labels], axis=1),

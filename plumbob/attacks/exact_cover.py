@@ -32,6 +32,8 @@ class Group:
 
     def __init__(self, labels: Sequence[int]) -> None:
         self.labels = tuple(labels)
+        self._sums: IntArray
+        self._members: list[int] | None  # None: a set's place is the set
         self._sums, self._members = _all_sets(labels) if len(labels) <= _WHOLE else _small_sets(labels)
 
     def parted(self, sums: IntArray) -> IntArray:
@@ -88,7 +90,9 @@ class _Search:
         places = list(self.full)
         parts = Group([self.labels[row] for row in rows]).parted(np.array([self.full[place] for place in places]))
         if (parts >= 0).all():
-            sets = {place: sum(1 << r for r, p in zip(rows, parts, strict=True) if p == i) for i, place in enumerate(places)}
+            sets = {
+                place: sum(1 << r for r, p in zip(rows, parts, strict=True) if p == i) for i, place in enumerate(places)
+            }
             self.solutions.append(given | sets)
 
     def answer(self, bins: int) -> IntArray:

@@ -136,7 +136,9 @@ class _Magic:
         chosen: list[Choice] = []
         for part, end in zip((options[:middle], options[middle:]), ends, strict=True):
             shape = tuple(len(group) for group in part)
-            chosen += [group[int(i)] for group, i in zip(part, np.unravel_index(end, shape) if shape else (), strict=True)]
+            chosen += [
+                group[int(i)] for group, i in zip(part, np.unravel_index(end, shape) if shape else (), strict=True)
+            ]
         return chosen
 
 

@@ -69,7 +69,9 @@ def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[Sums]:
         for child in children:
             rows &= ~holds[order[child]]
         if rows.any():
-            rest = {p: s[place] - sum((s[child] for child in children), np.zeros_like(s[place])) for p, s in opened.items()}
+            rest = {
+                p: s[place] - sum((s[child] for child in children), np.zeros_like(s[place])) for p, s in opened.items()
+            }
             hidden = {p: [[layout.hidden(int(s)) for s in channel] for channel in sums] for p, sums in rest.items()}
             yield Sums(tree, rows, hidden)
 

@@ -91,6 +91,10 @@ class SecureBoost(TrainingProtocol):
             packed=self.packed,
         )
         note(log, federation.active, "layout", layout.array())
+        if self.blinding:
+            log.seal(COORDINATOR, "defence/blinding/on", np.array(True))
+        if self.epsilon:
+            log.seal(COORDINATOR, "defence/dp_histograms/epsilon", np.array(self.epsilon))
         rows_rng, code_rng, noise_rng = rng.spawn(3)  # so that a code or a defence changes no row of a sample
         passive = {
             name: self._passive(federation[name], log, federation.active, key, layout, largest, noise_rng)

@@ -11,7 +11,7 @@ import pytest
 
 from plumbob.attacks import Guess, attacks
 from plumbob.federation import Table
-from plumbob.protocols import PROTOCOLS
+from plumbob.protocols import PROTOCOLS, TRAINING
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
 from tests.worlds import made_table, with_truth, world
@@ -135,7 +135,7 @@ def test_an_attack_prints_itself_and_says_what_it_is(name: str) -> None:
     assert repr(attack).startswith(f"{type(attack).__name__}(")
     assert attack.summary
     assert attack.paper
-    assert all(protocol in PROTOCOLS for protocol in attack.protocols)
+    assert all(protocol in PROTOCOLS | TRAINING for protocol in attack.protocols)
 
 
 @pytest.mark.parametrize("name", list(attacks()))
