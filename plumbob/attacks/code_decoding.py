@@ -23,7 +23,7 @@ class CodeDecoding(Attack):
 
     name = "code_decoding"
     summary = "sums of hidden codes, read jointly over bins, nodes and trees, give the bins of all rows"
-    paper = "ours"
+    paper = "plumbob"
     protocols = ("secure_boost",)
 
     def __init__(self, *, nodes: bool = True) -> None:

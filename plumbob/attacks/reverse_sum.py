@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb, prod
+from math import comb, log2, prod
 
 import numpy as np
 from scipy.special import gammaln
@@ -25,7 +25,7 @@ Choice = tuple[int, ...]  # rows of a group, by their places in the list of magi
 
 
 class ReverseSum(Attack):
-    """The paper's attack on the sums at the root of each tree. It tries up to 2^`effort` combinations for each bin."""
+    """The paper's attack on the sums at the root of each tree. It tries up to about 2^`effort` combinations for each bin."""
 
     name = "reverse_sum"
     summary = "magic numbers in the gradients tell which rows lie in which bin"
@@ -39,7 +39,7 @@ class ReverseSum(Attack):
         columns = columns_of(view)
         bins = np.full((len(view.own), len(columns)), -1, dtype=np.int64)
         for tree in trees_with(view, "magic"):
-            magic = _Magic.noted(view, tree)
+            magic = Magic.noted(view, tree)
             (root,) = sums_of(view, tree, nodes=False)
             for j, column in enumerate(columns):
                 channels = [c[column.start : column.start + column.bins] for c in root.hidden[column.party]]
@@ -51,7 +51,7 @@ class ReverseSum(Attack):
 
 
 @dataclass(frozen=True)
-class _Magic:
+class Magic:
     """Who has which magic number."""
 
     table: IntArray  # row, channel, section, group, random
@@ -62,7 +62,7 @@ class _Magic:
     random_bits: int
 
     @classmethod
-    def noted(cls, view: View, tree: int) -> _Magic:
+    def noted(cls, view: View, tree: int) -> Magic:
         settings: Array = view.notes[f"code/{tree}/magic settings"]
         return cls(view.notes[f"code/{tree}/magic"], *(int(value) for value in settings))
 
@@ -112,18 +112,19 @@ class _Magic:
         wanted = [(group, int(c)) for group, c in zip(left, counts, strict=True) if 0 < c <= len(group)]
         certain = [member for group, c in wanted if c == len(group) for member in group]
         free = [(group, c) for group, c in wanted if c < len(group)]
-        if not self.random_bits or prod(comb(len(group), c) for group, c in free) > 2**effort:
-            return certain + [member for group, c in free for member in group[:c]]
         if not free:
             return certain
+        sizes = [comb(len(group), c) for group, c in free]
+        middle = _middle(sizes)
+        if not self.random_bits or max(prod(sizes[:middle]), prod(sizes[middle:])) > 2 ** (effort // 2 + 1):
+            return certain + [member for group, c in free for member in group[:c]]
         options = [list(combinations(group, c)) for group, c in free]
         rest = total - sum(int(self.table[member, 4]) for member in certain)
-        return certain + [member for choice in self._meeting(options, rest) for member in choice]
+        return certain + [member for choice in self._meeting(options, middle, rest) for member in choice]
 
-    def _meeting(self, options: list[list[Choice]], total: int) -> list[Choice]:
+    def _meeting(self, options: list[list[Choice]], middle: int, total: int) -> list[Choice]:
         """One choice for each group so that the random bits add up to the total; the first of each where none does."""
         numbers = [np.array([sum(int(self.table[m, 4]) for m in choice) for choice in group]) for group in options]
-        middle = _middle([len(group) for group in options])
         modulus = 1 << self.random_bits
         front, back = (_sums(part, modulus) for part in (numbers[:middle], numbers[middle:]))
         order = np.argsort(back, kind="stable")
@@ -150,7 +151,7 @@ def _choices(sizes: IntArray, counts: IntArray) -> float:
 
 def _middle(sizes: list[int]) -> int:
     """Where to cut so that both parts have about as many combinations."""
-    logs = np.log(np.array(sizes, dtype=float))
+    logs = np.array([log2(size) for size in sizes])
     return int(np.searchsorted(np.cumsum(logs), logs.sum() / 2)) if len(sizes) else 0
 
 

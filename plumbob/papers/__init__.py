@@ -19,12 +19,22 @@ from plumbob.papers import (
     luo2021_defended,
     luo2021_generative,
     ours,
+    weng2022_sums,
 )
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "outcomes", "print_outcomes", "select"]
 
-_PARTS = (luo2021, luo2021_generative, luo2021_defended, jiang2022, jiang2022_black_box, defences_table, ours)
+_PARTS = (
+    luo2021,
+    luo2021_generative,
+    luo2021_defended,
+    jiang2022,
+    jiang2022_black_box,
+    defences_table,
+    ours,
+    weng2022_sums,
+)
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:])))
 )

@@ -18,7 +18,7 @@ from plumbob.attacks.code_decoding import CodeDecoding
 from plumbob.attacks.codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.attacks.exact_cover import Group
 from plumbob.attacks.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.attacks.reverse_sum import ReverseSum, _Magic
+from plumbob.attacks.reverse_sum import ReverseSum, Magic
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.protocols import SecureBoost
@@ -51,7 +51,7 @@ def claimed(name: str, view: View) -> np.ndarray:
 def test_the_worked_example_of_section_5_1_3() -> None:
     """Five rows in a bin, two of them with magic numbers 0x30001 and 0x20010: their sum 0x50011 gives both away."""
     table = np.array([[2, 0, 0, 0, 3], [17, 0, 0, 1, 2], [3, 0, 0, 0, 9], [18, 0, 0, 1, 14]])
-    magic = _Magic(table, base=16, sections=1, groups=4, identifier_bits=16, random_bits=4)
+    magic = Magic(table, base=16, sections=1, groups=4, identifier_bits=16, random_bits=4)
     other = 0x90001 + 0xE0010
     assert magic.reversed([[0x30001 + 0x20010, other]], effort=20) == {2: 0, 17: 0, 3: 1, 18: 1}
     assert 0x30001 + 0x20010 == 0x50011
@@ -86,7 +86,7 @@ def test_every_row_of_a_random_code_gets_a_bin_with_the_right_counts(
     places = rng.integers(bins, size=500)
     sums = [[sum(n for row, n in channel.items() if places[row] == b) for b in range(bins)] for channel in made]
     assert max(max(channel) for channel in sums) < 2**code.bits
-    found = _Magic(memory["magic"], *memory["magic settings"].tolist()).reversed(sums, effort=12)
+    found = Magic(memory["magic"], *memory["magic settings"].tolist()).reversed(sums, effort=12)
     assert sorted(found) == list(range(code.capacity(2)))
     table = memory["magic"]
     for key in {tuple(row) for row in table[:, 1:4].tolist()}:
