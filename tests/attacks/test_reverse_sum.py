@@ -18,7 +18,7 @@ from plumbob.attacks.code_decoding import CodeDecoding
 from plumbob.attacks.codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.attacks.exact_cover import Group
 from plumbob.attacks.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.attacks.reverse_sum import ReverseSum, Magic
+from plumbob.attacks.reverse_sum import Magic, ReverseSum
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.protocols import SecureBoost
