@@ -68,13 +68,18 @@ def accuracy(log: Transcript) -> float:
 
 @lru_cache(maxsize=8)
 def credit(scale: Scale, seed: int, share: float = 1.0) -> tuple[Federation, Federation]:
-    """13 columns with the label and 10 without; those of Table 7, which are the first ten. The rest of the rows tests."""
+    """13 columns with the label and 10 without; those of Table 7, which are the first ten.
+
+    The share trains and the rest tests; where all train nothing is tested, and some of them stand in for the rest.
+    """
     table = registry.load("credit")
     owners = {"active": table.names[10:], "passive": table.names[:10]}
     federation = split(table, owners, "active")
-    order, others = halves(federation.label, generator(seed, "credit"), min(share, 1 - 100 / len(federation)))
-    count = round(ROWS[scale] * share)
-    return federation.rows(order[:count]), federation.rows(others[: ROWS[scale] // 5])
+    if share == 1.0:
+        order = generator(seed, "credit").permutation(len(federation))[: ROWS[scale]]
+        return federation.rows(order), federation.rows(order[:100])
+    order, others = halves(federation.label, generator(seed, "credit"), share)
+    return federation.rows(order[: round(ROWS[scale] * share)]), federation.rows(others[: ROWS[scale] // 5])
 
 
 @lru_cache(maxsize=8)
