@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plumbob.attacks.codes import MagicNumbers
 from plumbob.data import registry
 from plumbob.federation import Column, Federation, Table, halves, split_at_random
 from plumbob.protocols import (
@@ -18,6 +19,7 @@ from plumbob.protocols import (
     NeuralNetwork,
     Protocol,
     RandomForest,
+    SecureBoost,
     SplitModels,
     TrainingProtocol,
     predict,
@@ -43,6 +45,9 @@ def small_training(name: str) -> TrainingProtocol:
     """A training protocol at a size for tests, without encryption."""
     if name == "encrypted_logistic_regression":
         return EncryptedRegression(key_bits=0, batch_size=40, epochs=8, learning_rate=0.3)
+    if name == "secure_boost":
+        code = MagicNumbers(base=2, supergroups=2, identifier_bits=200, random_bits=30)
+        return SecureBoost(key_bits=0, trees=2, depth=2, loss="squared", code=code)
     return TRAINING[name]()
 
 

@@ -119,6 +119,13 @@ def key_pair(bits: int) -> KeyPair:
     return NoKey() if bits == 0 else paillier.generate(bits)
 
 
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Batches of one key, one after the other."""
+    values = [value for batch in batches for value in batch.values]
+    key = batches[0].key
+    return paillier.Ciphertexts(key, values) if isinstance(key, paillier.PublicKey) else Plaintexts(values)
+
+
 def as_bytes(values: Sequence[int]) -> Bytes:
     """Signed integers of any size as rows of bytes, high ones first, for a transcript.
 

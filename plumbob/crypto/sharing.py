@@ -24,6 +24,7 @@ from plumbob.federation import FloatArray
 SERVERS = 3
 BITS = 20  # after the binary point
 PRIME = 2**127 - 1  # far above any sum of products
+_LIMB = 64
 
 
 @cache
@@ -42,14 +43,23 @@ def _library() -> tuple[Any, Any]:
 
 def shares_of(numbers: FloatArray) -> list[Any]:
     """One matrix of field elements (Python integers) for each server; each alone is uniformly random."""
+    return dealt(np.rint(numbers * 2**BITS).astype(np.int64).astype(object))
+
+
+def dealt(integers: Any) -> list[Any]:
+    """Shares of a matrix of Python integers."""
     sharing, field = _library()
-    fixed = np.rint(numbers * 2**BITS).astype(np.int64).astype(object) % PRIME
-    dealt = sharing.np_random_split(field, fixed.ravel(), 1, SERVERS)
-    return [np.asarray(part, dtype=object).reshape(numbers.shape) for part in dealt]
+    parts = sharing.np_random_split(field, (integers % PRIME).ravel(), 1, SERVERS)
+    return [np.asarray(part, dtype=object).reshape(integers.shape) for part in parts]
 
 
 def product_of(left: list[Any], right: list[Any]) -> FloatArray:
-    """left' right, opened: each server works on its own shares, then masks, then shows."""
+    """left' right, opened."""
+    return np.array(integer_product_of(left, right) / 4**BITS, dtype=np.float64)
+
+
+def integer_product_of(left: list[Any], right: list[Any]) -> Any:
+    """left' right as integers: each server works on its own shares, then masks, then shows."""
     sharing, field = _library()
     shape = left[0].shape[1], right[0].shape[1]
     local = [(a.T @ b) % PRIME for a, b in zip(left, right, strict=True)]
@@ -62,7 +72,22 @@ def product_of(left: list[Any], right: list[Any]) -> FloatArray:
     points = [(i + 1, [int(value) for value in part.ravel()]) for i, part in enumerate(local)]
     opened = [int(value) % PRIME for value in sharing.recombine(field, points)]
     signed = [value - PRIME if value > PRIME // 2 else value for value in opened]
-    return np.array([value / 4.0**BITS for value in signed]).reshape(shape)
+    return np.array(signed, dtype=object).reshape(shape)
+
+
+def sums_by_indicators(indicators: Any, numbers: list[int]) -> list[int]:
+    """The sum of the numbers in every column of an indicator matrix (rows x sums, 0 and 1), neither side shown.
+
+    Numbers of any size are shared in limbs of 64 bits; the highest one keeps the sign.
+
+    >>> sums_by_indicators(np.array([[1, 0], [0, 1], [1, 0]]), [2**90, -5, 7])
+    [1237940039285380274899124231, -5]
+    """
+    size = max((number.bit_length() for number in numbers), default=1) // _LIMB + 1
+    limbs = [[number >> _LIMB * i & ((1 << _LIMB) - 1) for i in range(size - 1)] for number in numbers]
+    rows = [[*limb, number >> _LIMB * (size - 1)] for limb, number in zip(limbs, numbers, strict=True)]
+    opened = integer_product_of(dealt(np.asarray(indicators).astype(object)), dealt(np.array(rows, dtype=object)))
+    return [sum(int(value) << _LIMB * i for i, value in enumerate(row)) for row in opened]
 
 
 def mean_products(a: FloatArray, b: FloatArray) -> FloatArray:

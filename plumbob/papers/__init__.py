@@ -20,6 +20,7 @@ from plumbob.papers import (
     luo2021_generative,
     ours,
     weng2022_multiplication,
+    weng2022_sums,
 )
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 
@@ -33,6 +34,7 @@ _PARTS = (
     jiang2022_black_box,
     defences_table,
     weng2022_multiplication,
+    weng2022_sums,
     ours,
 )
 CLAIMS: tuple[Claim, ...] = tuple(

@@ -9,6 +9,7 @@ from plumbob.protocols.base import Model, Protocol, predict
 from plumbob.protocols.encrypted_regression import EncryptedRegression
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
+from plumbob.protocols.secure_boost import SecureBoost
 from plumbob.protocols.split_models import SplitModel, SplitModels
 from plumbob.protocols.training import TrainingProtocol
 from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
@@ -26,6 +27,7 @@ __all__ = [
     "NeuralNetwork",
     "Protocol",
     "RandomForest",
+    "SecureBoost",
     "SplitModel",
     "SplitModels",
     "TrainingProtocol",
@@ -37,9 +39,7 @@ __all__ = [
 PROTOCOLS: dict[str, type[Protocol]] = {
     kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork, SplitModels)
 }
-TRAINING: dict[str, type[TrainingProtocol]] = {
-    kind.name: kind for kind in (EncryptedRegression,)
-}  # the exchange itself
+TRAINING: dict[str, type[TrainingProtocol]] = {kind.name: kind for kind in (EncryptedRegression, SecureBoost)}
 
 
 def protocol_named(name: str, **settings: object) -> Protocol:

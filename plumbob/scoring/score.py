@@ -23,6 +23,7 @@ class Truth:
     values: FloatArray
     other_rows: FloatArray
     other_labels: IntArray
+    bins: IntArray | None = None  # of training protocols that put columns into bins, counted from the lowest values
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class ColumnScore:
     """What was learnt about one column. `gain` is the share of the best baseline's error that the attack removed."""
 
     name: str
-    error: float  # MSE, or share of wrong branches
+    error: float  # MSE, or share of wrong branches or bins
     best_baseline: str
     baseline_error: float
     gain: float
@@ -50,9 +51,9 @@ class ColumnScore:
 
 @dataclass(frozen=True)
 class Score:
-    """One guess, judged. `error` is the MSE per feature (Eq 10), or 1 - CBR for branches."""
+    """One guess, judged. `error` is the MSE per feature (Eq 10), 1 - CBR for branches, or the share of wrong bins."""
 
-    metric: str  # values or branches
+    metric: str  # values, branches or orders
     error: float
     baselines: dict[str, float]
     gain: float
@@ -73,11 +74,21 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     coordinator = transcript.sealed("coordinator")
     names = tuple(transcript.features[i].name for i in view.unknown)
     other = coordinator["other rows"][:, view.unknown]
-    return Truth(names, values[:, view.unknown], other, coordinator["other labels"])
+    binned = [
+        sealed["bins"]
+        for p in transcript.parties
+        if p not in view.curious and "bins" in (sealed := transcript.sealed(p))
+    ]
+    bins = np.hstack(binned) if binned else None
+    return Truth(names, values[:, view.unknown], other, coordinator["other labels"], bins)
 
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
+    if guess.orders is not None:
+        from plumbob.scoring.orders import score_orders  # which builds on this module
+
+        return score_orders(guess.orders, truth, view)
     if guess.branches is not None:
         return _score_branches(guess.branches, truth, view, rng)
     if guess.values is None or guess.values.shape != truth.values.shape:
@@ -104,7 +115,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     columns = []
     for j, name in enumerate(truth.names):
         best = min(guesses, key=lambda baseline: float(guesses[baseline][:, j].mean()))
-        gain, gain_error = _gain(squared[:, j], guesses[best][:, j])
+        gain, gain_error = share_removed(squared[:, j], guesses[best][:, j])
         columns.append(
             ColumnScore(
                 name=name,
@@ -152,7 +163,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     )
 
 
-def _gain(errors: FloatArray, baseline: FloatArray) -> tuple[float, float]:
+def share_removed(errors: FloatArray, baseline: FloatArray) -> tuple[float, float]:
     """1 - sum(errors) / sum(baseline) and its standard error over rows (that of a ratio of two sums)."""
     total = float(baseline.sum())
     if total <= 1e-15 * len(baseline):
@@ -188,7 +199,7 @@ def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random
         missed = usual_wrong[:, mine].sum(axis=1).astype(np.float64)
         if best == "random_path":  # which makes other claims: its rate on ours
             missed = rates[best] * spoken[:, mine].sum(axis=1)
-        gain, gain_error = _gain(wrong[:, mine].sum(axis=1).astype(np.float64), missed)
+        gain, gain_error = share_removed(wrong[:, mine].sum(axis=1).astype(np.float64), missed)
         error = _rate(wrong[:, mine], spoken[:, mine])
         columns.append(
             ColumnScore(

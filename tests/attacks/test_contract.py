@@ -37,6 +37,8 @@ def numbers(guess: Guess) -> bytes:
         parts += [branches.paths.tobytes(), branches.chosen.tobytes(), branches.threshold.tobytes()]
     if guess.orders is not None:
         parts += [guess.orders.bins.tobytes(), guess.orders.counts.tobytes()]
+    if guess.orders is not None:
+        parts.append(guess.orders.bins.tobytes())
     return b"".join(parts)
 
 

@@ -1,0 +1,78 @@
+"""Score claims about bins against the bins that the passive parties really used."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.attacks.base import Orders
+from plumbob.bundle import Array
+from plumbob.scoring import metrics
+from plumbob.scoring.score import ColumnScore, Score, Truth, share_removed
+from plumbob.threats import View
+
+
+def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
+    """The error is the share of claimed cells that lie in another bin; the baseline always names the fullest bin."""
+    if truth.bins is None or orders.bins.shape != truth.bins.shape:
+        shape = None if truth.bins is None else truth.bins.shape
+        raise ValueError(f"expected claims about bins of shape {shape}, got {orders.bins.shape}")
+    spoken = orders.bins >= 0
+    wrong = spoken & (orders.bins != truth.bins)
+    usual = np.array([np.bincount(column).argmax() for column in truth.bins.T])
+    usual_wrong = spoken & (truth.bins != usual)
+    own_mean = view.own.mean(axis=1) if view.own.shape[1] else np.zeros(len(spoken))
+    own_correlation = metrics.mean_correlation(view.own, truth.values)
+    columns = []
+    for j, name in enumerate(truth.names):
+        rows = spoken[:, j]
+        claims = int(rows.sum())
+        error, baseline = (float(cells[rows, j].mean()) if claims else 0.0 for cells in (wrong, usual_wrong))
+        gain, gain_error = share_removed(wrong[:, j].astype(float), usual_wrong[:, j].astype(float))
+        columns.append(
+            ColumnScore(
+                name=name,
+                error=error,
+                best_baseline="best_constant",
+                baseline_error=baseline,
+                gain=gain,
+                gain_error=gain_error,
+                r2=0.0,
+                rank=_rank(orders.bins[rows, j], truth, j, rows),
+                own_rank=abs(_rank(own_mean[rows], truth, j, rows)),
+                exact=1 - error if claims else 0.0,
+                within_1=0.0,
+                within_5=0.0,
+                within_10=0.0,
+                mean_error=0.0,
+                own_correlation=float(own_correlation[j]),
+                score_correlation=0.0,  # training shows no scores
+                claims=claims,
+            )
+        )
+    cells = max(1, int(spoken.sum()))
+    error, baseline = int(wrong.sum()) / cells, int(usual_wrong.sum()) / cells
+    rates = wrong.sum(axis=1) / np.maximum(1, spoken.sum(axis=1))
+    low, middle, high = np.quantile(rates, [0.05, 0.5, 0.95])
+    return Score(
+        metric="orders",
+        error=error,
+        baselines={"best_constant": baseline},
+        gain=1 - error / baseline if baseline > 0 else 0.0,
+        r2=0.0,
+        bound=metrics.norm_bound(truth.values),
+        sharp_bound=metrics.sharp_bound(truth.values),
+        attack_accuracy=None,
+        constant_accuracy=None,
+        row_error_quantiles=(float(low), float(middle), float(high)),
+        candidates=None,
+        rows=len(truth.values),
+        columns=tuple(columns),
+    )
+
+
+def _rank(claimed: Array, truth: Truth, column: int, rows: NDArray[np.bool_]) -> float:
+    """Spearman's correlation of what is claimed with the true values, over the rows that are spoken of."""
+    if len(claimed) < 2:
+        return 0.0
+    return float(metrics.rank_correlation(claimed[:, None].astype(float), truth.values[rows][:, [column]])[0])
