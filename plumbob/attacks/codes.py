@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.errors import BadInput, whole
+from plumbob.errors import BadInput, suggest, whole
 from plumbob.federation import IntArray
 from plumbob.protocols.gradient_plaintexts import HiddenCode
 
@@ -172,3 +172,13 @@ def _collisions(labels: IntArray) -> float:
     one, two = labels, (labels[:, None] + labels)[np.triu_indices(len(labels), 1)]
     sums = np.bincount(np.concatenate([one, two]))
     return float(np.sum(sums * (sums - 1)))
+
+
+CODES: dict[str, type[HiddenCode]] = {"magic_numbers": MagicNumbers, "labelled_groups": LabelledGroups}
+
+
+def code_named(name: object) -> HiddenCode:
+    """A code with its default settings, for plans."""
+    if name not in CODES:
+        raise BadInput(f"no code '{name}'{suggest(str(name), list(CODES))}")
+    return CODES[str(name)]()

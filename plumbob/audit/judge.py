@@ -25,6 +25,7 @@ FEW = 5  # trials below which an interval over trials says little
 LEAST_GAIN = 0.01  # a smaller gain is not worth a word
 LEAST_RANK = 0.1  # nor is a smaller lead in rank correlation
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
+SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -215,7 +216,9 @@ def in_words(level: str, metric: str, gain: float, margin: float, rank: float, l
     """
     some = "" if leaking in (0, trials) else f" in {leaking} of {trials} trials"
     if level == "exact":
-        return "recovered exactly" if metric == "values" else "its side of every threshold is known"
+        return {"branches": "its side of every threshold is known", "orders": "the bin of every row is known"}.get(
+            metric, "recovered exactly"
+        )
     if level == "leak":
         by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
         return f"better than guessing by {by}{some}"

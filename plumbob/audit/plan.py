@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
+from plumbob.attacks.codes import code_named
 from plumbob.audit import sweep
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
@@ -154,7 +155,9 @@ class ProtocolPlan(Chosen):
     """A protocol and its settings."""
 
     def protocol(self) -> Protocol | TrainingProtocol:
-        return any_protocol_named(self.name, **self.settings)
+        code = self.settings.get("code")
+        settings = self.settings if code is None else {**self.settings, "code": code_named(code)}
+        return any_protocol_named(self.name, **settings)
 
 
 class DefencePlan(Chosen):

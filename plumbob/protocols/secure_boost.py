@@ -115,7 +115,10 @@ class SecureBoost(TrainingProtocol):
             scores += run.model.weight[tree, leaves]
         for name, array in run.model.arrays().items():
             log.seal(COORDINATOR, f"model/{name}", array)
-        log.seal(COORDINATOR, "other scores", run.model.scores(others.values))
+        told = run.model.scores(others.values)
+        log.seal(COORDINATOR, "other scores", told)
+        named = np.rint(told[:, 0]) if self.loss == "squared" else np.argmax(told, axis=1)
+        log.seal(COORDINATOR, "test accuracy", np.array([np.mean(named == others.label)]))
         return log
 
     def _rows(self, count: int, rng: np.random.Generator) -> IntArray:

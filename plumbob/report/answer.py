@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbob.audit.judge import LEVELS, Summary, Verdict, group
+from plumbob.audit.judge import LEVELS, SHARES, Summary, Verdict, group
 from plumbob.threats import THREATS
 
 LEVEL_WORDS = {
@@ -117,9 +117,10 @@ class Answer:
     @property
     def breakdown(self) -> str:
         """What kind of leak, in one sentence."""
-        sides = all(column.metric == "branches" for column in self.columns if column.level == "exact")
+        kinds = {column.metric for column in self.columns if column.level == "exact"}
+        exact = {"branches": "placed on the right side of every threshold", "orders": "with the bin of every row known"}
         words = {
-            "exact": "placed on the right side of every threshold" if sides else "recovered exactly",
+            "exact": exact.get(kinds.pop(), "recovered exactly") if len(kinds) == 1 else "recovered exactly",
             "leak": "guessed better than any baseline",
             "order": "in the order of their rows only",
             "none": "without a leak above baseline",
@@ -306,8 +307,9 @@ def _threat_words(name: str) -> tuple[str, str]:
 
 def _worst_case(worst: ColumnAnswer) -> str:
     verdict, name = worst.verdict, short(worst.verdict.column)
-    if worst.metric == "branches":
-        return f"Worst column: {name}, {percent(verdict.exact)} of its branches right."
+    if worst.metric in SHARES:
+        what = "its branches right" if worst.metric == "branches" else "the rows spoken of in the right bin"
+        return f"Worst column: {name}, {percent(verdict.exact)} of {what}."
     if verdict.level == "exact":
         return f"Worst column: {name}, recovered exactly."
     if verdict.level == "order":

@@ -60,7 +60,6 @@ def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     worst = max(scenes, key=lambda answer: LEVELS.index(answer.level), default=None)
     if worst is None or not worst.leaking:
         return "No attack that was tried learnt anything; that is no proof."
-    exact = worst.counts["exact"]
-    learnt = f"{count(exact, 'column')} recovered exactly" if exact else f"{count(worst.leaking, 'column')} leaking"
+    learnt = f"of {count(len(worst.columns), 'column')}, {worst.breakdown}"
     who = worst.scene.learner
-    return f"It does not help against {who}: {learnt}." if cipher != "none" else f"To {who}: {learnt}."
+    return f"It does not help against {who}: {learnt}" if cipher != "none" else f"What {who} learns: {learnt}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from plumbob.audit.judge import Summary, group
+from plumbob.audit.judge import SHARES, Summary, group
 from plumbob.report import charts
 from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, label, number, percent, short
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
@@ -124,8 +124,8 @@ def _error_bars(heading: str, metric: str, summaries: list[Summary], styles: dic
     points = [(label(s.setting.attack), _attack_point(s), tones[s.setting.attack]) for s in summaries]
     points += [(baseline_words(name), _baseline_point(reference, name), "base") for name in reference.baselines]
     bars = [Bar(name, p.y, p.low, p.high, number(p.y), p.title, tone) for name, p, tone in points]
-    if metric == "branches":
-        axis = Axis("correct branches (higher: more is learnt)", 0.0, 1.0, percent=True)
+    if metric in SHARES:
+        axis = Axis(f"{_metric_words(metric)} (higher: more is learnt)", 0.0, 1.0, percent=True)
         bars = [Bar(b.name, b.value, b.low, b.high, percent(b.value), b.title, b.tone) for b in bars]
     else:
         worst = max(reference.baselines.values(), default=1.0)
@@ -138,8 +138,8 @@ def _error_bars(heading: str, metric: str, summaries: list[Summary], styles: dic
 
 
 def _error_axis(metric: str, series: Sequence[Series]) -> Axis:
-    if metric == "branches":
-        return Axis("correct branches (higher: more is learnt)", 0.0, 1.0, percent=True)
+    if metric in SHARES:
+        return Axis(f"{_metric_words(metric)} (higher: more is learnt)", 0.0, 1.0, percent=True)
     name = "mean squared error (lower: more is learnt)"
     top = max(p.high for one in series for p in one.points)
     worst = max((p.y for one in series if one.dashed for p in one.points), default=top)
@@ -156,7 +156,7 @@ def _error_caption(metric: str, reference: Summary, summaries: list[Summary]) ->
     if not baseline:
         return ""
     values = [_shown(metric, best.error), _shown(metric, reference.baselines[baseline])]
-    texts = [percent(v) if metric == "branches" else number(v) for v in values]
+    texts = [percent(v) if metric in SHARES else number(v) for v in values]
     return (
         f"With {percent(reference.setting.unknown)} unknown: {label(best.setting.attack)} {texts[0]},"
         f" best baseline ({baseline_words(baseline)}) {texts[1]}."
@@ -182,15 +182,15 @@ def _point(s: Summary, error: float, margin: float, title: str) -> Point:
     value = _shown(s.metric, error)
     low, high = max(0.0, value - margin), value + margin
     words = f"{number(value)}" + (f" ± {number(margin)}" if s.trials > 1 else ", one trial")
-    return Point(s.setting.unknown, value, low, min(1.0, high) if s.metric == "branches" else high, title + words)
+    return Point(s.setting.unknown, value, low, min(1.0, high) if s.metric in SHARES else high, title + words)
 
 
 def _shown(metric: str, error: float) -> float:
-    return 1 - error if metric == "branches" else error
+    return 1 - error if metric in SHARES else error
 
 
 def _metric_words(metric: str) -> str:
-    return "correct branches" if metric == "branches" else "mean squared error"
+    return SHARES.get(metric, "mean squared error")
 
 
 def _margin(point: Point) -> str:

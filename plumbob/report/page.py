@@ -273,8 +273,11 @@ def _settings_table(summaries: Sequence[Summary]) -> Table:
         cells = [Cell(words.label(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
         cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _with_margin(s, s.error, s.error_margin)]
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
-        cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric == "branches" else s.r2, number)]
-        cells += [_optional(s.attack_accuracy, percent), _optional(None if s.metric == "branches" else s.bound, number)]
+        cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric in judge.SHARES else s.r2, number)]
+        cells += [
+            _optional(s.attack_accuracy, percent),
+            _optional(None if s.metric in judge.SHARES else s.bound, number),
+        ]
         cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]
         rows.append(tuple(cells))
     return Table(tuple(header), tuple(rows))

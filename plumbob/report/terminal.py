@@ -57,7 +57,7 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
 
 def setting_line(summary: Summary) -> str:
     """One setting: its error against every baseline, the best first."""
-    what = "wrong branches" if summary.metric == "branches" else "error"
+    what = {"branches": "wrong branches", "orders": "wrong bins"}.get(summary.metric, "error")
     error = words.number(summary.error)
     if summary.trials > 1:
         error = words.with_margin(summary.error, summary.error_margin)
