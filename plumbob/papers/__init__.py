@@ -19,6 +19,7 @@ from plumbob.papers import (
     luo2021_defended,
     luo2021_generative,
     ours,
+    weng2022_defences,
     weng2022_multiplication,
     weng2022_sums,
 )
@@ -35,6 +36,7 @@ _PARTS = (
     defences_table,
     weng2022_multiplication,
     weng2022_sums,
+    weng2022_defences,
     ours,
 )
 CLAIMS: tuple[Claim, ...] = tuple(
