@@ -170,13 +170,16 @@ def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_jso
     listing.show(what.value, entries, Console())
 
 
-@app.command(epilog="Example: plumbob bench --json")
-def bench(as_json: Json = False) -> None:
+@app.command(epilog="Example: plumbob bench encryption --json")
+def bench(
+    words: Annotated[str, typer.Argument(help="Only benchmarks with these words in their name.")] = "",
+    as_json: Json = False,
+) -> None:
     """Measure speed as ratios in one run: ours against the plain loop, and cost against size."""
     import plumbob.bench as benches
 
     console = Console()
-    for measured in benches.run(Console(stderr=True) if sys.stderr.isatty() else None):
+    for measured in benches.run(words, Console(stderr=True) if sys.stderr.isatty() else None):
         if as_json:
             print(json.dumps(measured), flush=True)
         else:

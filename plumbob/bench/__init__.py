@@ -15,6 +15,7 @@ from plumbob.bench.encryption import (
     encryption_against_phe,
     products_against_heu,
     products_against_loop,
+    secure_boost_tree,
 )
 from plumbob.bench.generative import grna_against_plain_loop
 from plumbob.bench.inversion import gia_against_one_by_one
@@ -23,22 +24,28 @@ from plumbob.bench.timing import Measured
 from plumbob.bench.training import dp_sgd_against_plain_training
 from plumbob.errors import BadInput
 
+BENCHES = (
+    esa_against_loop,
+    pra_against_loop,
+    cost_against_rows,
+    gia_against_one_by_one,
+    grna_against_plain_loop,
+    dp_sgd_against_plain_training,
+    encryption_against_phe,
+    encryption_against_heu,
+    products_against_loop,
+    products_against_heu,
+    bin_sums_against_heu,
+    secure_boost_tree,
+)
 
-def run(console: Console | None = None) -> Iterator[Measured]:
-    """All benchmarks, one result after the other; what needs a file that is not here says so and is passed over."""
-    for bench in (
-        esa_against_loop,
-        pra_against_loop,
-        cost_against_rows,
-        gia_against_one_by_one,
-        grna_against_plain_loop,
-        dp_sgd_against_plain_training,
-        encryption_against_phe,
-        encryption_against_heu,
-        products_against_loop,
-        products_against_heu,
-        bin_sums_against_heu,
-    ):
+
+def run(words: str = "", console: Console | None = None) -> Iterator[Measured]:
+    """Benchmarks whose name holds the words, one result after the other; what needs a file that is not here says so."""
+    chosen = [bench for bench in BENCHES if words.replace(" ", "_") in bench.__name__]
+    if not chosen:
+        raise BadInput(f"no benchmark has '{words}' in its name; known: {', '.join(b.__name__ for b in BENCHES)}")
+    for bench in chosen:
         try:
             if console is not None:
                 console.print(f"{bench.__name__.replace('_', ' ')} ...")
