@@ -6,7 +6,10 @@ ratio of wall-clock times would count cores. The seconds shown are those a user 
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -142,4 +145,20 @@ def _heu() -> Any:
         from heu import phe
     except ImportError as error:
         raise BadInput("this benchmark compares with sf-heu, which is not here; install sf-heu 0.5.2b0") from error
-    return library.setup(phe.SchemaType.ZPaillier, BITS)
+    kit = library.setup(phe.SchemaType.ZPaillier, BITS)
+    with _words_to_stderr():  # its thread pool announces itself when it is first used, in the midst of our JSON
+        kit.encryptor().encrypt(kit.array(np.arange(64)))
+    return kit
+
+
+@contextmanager
+def _words_to_stderr() -> Iterator[None]:
+    """What a library writes to the standard output goes to the error output meanwhile."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
