@@ -218,9 +218,7 @@ def beats_random(scale: Scale, seed: int) -> Check:
     wrong = [name for name, answer in answers.items() if answer is False]
     why = f"not so: {', '.join(wrong)}. " if wrong else ""
     if any("RF" in name for name in wrong):
-        why += (
-            "Why is not settled: the stand-in is fitted to evenly drawn rows, but a closer one did not help on breast. "
-        )
+        why += "The network that stands for a forest decides it (plumbob/P5): GRNA is led by it where it is wrong. "
     why += f"Worse than the true mean (R2 < 0) on average: {', '.join(hollow)}" if hollow else ""
     expected = "below random on LR, RF, NN and four data sets; grows; NN easiest"
     return Check(every(answers.values()), measured, expected, TRIALS[scale], why.strip(), tuple(figures))
