@@ -39,7 +39,7 @@ def made(what: str, kinds: Mapping[str, Callable[..., Kind]], name: str, setting
 def whole(what: str, value: object, low: int, high: int = 10**9) -> int:
     """A whole number in a range, or one sentence."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise BadInput(f"{what}: expected a whole number from {low} to {high:,}, got {value!r}")
+        raise BadInput(f"{what}: expected a whole number from {low:,} to {high:,}, got {value!r}")
     return value
 
 
@@ -48,3 +48,23 @@ def positive(what: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise BadInput(f"{what}: expected a number above 0, got {value!r}")
     return float(value)
+
+
+def not_negative(what: str, value: object) -> float:
+    """A number of at least zero, or one sentence."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise BadInput(f"{what}: expected a number of at least 0, got {value!r}")
+    return float(value)
+
+
+def boolean(what: str, value: object) -> bool:
+    """True or false, or one sentence: a word in its place would count as true."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{what}: expected true or false, got {value!r}")
+    return value
+
+
+def one_of(what: str, value: object, known: Sequence[object]) -> None:
+    """One of the given values, or one sentence."""
+    if isinstance(value, bool) or value not in known:
+        raise BadInput(f"{what}: expected one of {', '.join(map(str, known))}, got {value!r}")

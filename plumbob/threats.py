@@ -40,7 +40,7 @@ class WhiteBox(Grant):
 class Schema(Grant):
     """Names, types (so also: whole numbers or not, how many decimals) and value ranges of the other parties' columns."""
 
-    words = "the names and ranges of the columns"
+    words = "the names, ranges and decimals of the columns"
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class AuxiliaryRows(Grant):
     count: int = 100
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise BadInput(f"auxiliary rows: expected at least 1, got {self.count}")
+        if self.count < 2:
+            raise BadInput(f"auxiliary rows: expected at least 2, got {self.count}")
 
     @property
     def words(self) -> str:

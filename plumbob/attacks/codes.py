@@ -179,6 +179,6 @@ CODES: dict[str, type[HiddenCode]] = {"magic_numbers": MagicNumbers, "labelled_g
 
 def code_named(name: object) -> HiddenCode:
     """A code with its default settings, for plans."""
-    if name not in CODES:
+    if not isinstance(name, str) or name not in CODES:
         raise BadInput(f"no code '{name}'{suggest(str(name), list(CODES))}")
-    return CODES[str(name)]()
+    return CODES[name]()

@@ -31,6 +31,8 @@ SURE = 30  # bits by which the equations must outnumber what is open before a po
 DOUBLES = 46  # bits that sums of products in double precision are good for
 SPREAD = 12**-0.5  # deviation of a value that may be anywhere in 0..1
 
+AGAIN = 3
+
 
 class ExactMultiplication(Attack):
     """Whole-number linear algebra where reverse multiplication uses doubles; that one's answer for what stays open."""
@@ -72,7 +74,8 @@ def solve(equations: Equations, steps: FloatArray | None) -> tuple[Integers, NDA
     """X (rows x columns, times 2^f), and which rows are certain.
 
     Columns that hold the same numbers get the same weights, bit for bit, and stand in all equations as their sum; a column
-    of zeros never gets a weight.
+    of zeros never gets a weight. Other columns may share a weight by accident, though hardly time and again: where equal
+    weights took fewer than `AGAIN` values, a sum is only certain if there is one way to make it up, nothing or all.
     """
     left, right = equations.stacked()
     columns, group = _distinct(left)
@@ -83,7 +86,11 @@ def solve(equations: Equations, steps: FloatArray | None) -> tuple[Integers, NDA
     for place, one in enumerate(group.tolist()):
         if one >= 0:
             found[:, place] = sums[:, one] // int(sizes[one])
-    return found, certain & (sums % sizes.astype(object) == 0).all(axis=1).astype(np.bool_)
+    whole = sums % sizes.astype(object) == 0
+    for one in np.flatnonzero(sizes > 1):
+        if len(set(columns[:, one])) < AGAIN:
+            whole[:, one] &= (sums[:, one] == 0) | (sums[:, one] == int(sizes[one]) << equations.rule.fraction_bits)
+    return found, certain & whole.all(axis=1).astype(np.bool_)
 
 
 def _distinct(left: Integers) -> tuple[Integers, IntArray]:

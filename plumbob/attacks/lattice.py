@@ -5,7 +5,7 @@ Values on a grid are x = D k with k whole, and B k = a with B = A D holds up to 
 is a closest vector: the vectors (W D_j, B_j / e) span one lattice for all rows. It is reduced once (LLL); then each row is
 rounded plane by plane (Babai), all rows in one product per plane. Then the best of its
 neighbours in the box is taken, until none is better. No truth is needed to know when k is the answer: a point as near as
-that is rare by chance (the volume of the ball over that of the lattice), and its neighbours are unlikely beside it.
+that is rare by chance (the volume of the ball over that of the lattice), and its neighbours are less likely.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ PASSES = 8  # of rounding: the first moves by more than doubles can hold, the la
 NEAR = 8  # neighbours of a point that are looked at, of all sums and differences of two basis vectors
 MOVES = 20  # steps to a better neighbour at most
 SHORT = 1.0  # a basis vector of fewer deviations and errors changes nothing that could be noticed
-RARE = 1e-3  # odds of all other points, below which a cell is taken for determined
 FITS = 10.0  # equations must be met within so many errors
 CHUNK = 2048  # rows whose neighbours are compared at once
 
@@ -149,31 +148,37 @@ class Problem:
 
         `near` counts the neighbours that were looked at: those in the box, and all.
         """
-        lengths, todo, odds = (images**2).sum(axis=1), np.arange(len(k)), np.zeros(k.shape)
+        lengths, todo = (images**2).sum(axis=1), np.arange(len(k))
         for _ in range(MOVES):
-            costs = lengths - 2.0 * gap[todo] @ images.T  # less the cost of the point itself
-            best = np.argpartition(costs, min(NEAR, len(vectors) - 1), axis=1)[:, :NEAR]
-            costs = np.take_along_axis(costs, best, axis=1)
-            allowed = self.inside(k[todo][:, None] + vectors[best])
-            near += allowed.sum(), allowed.size
-            costs = np.where(allowed, costs, np.inf)
-            outside = ~self.inside(k[todo])
-            changed = vectors[best] != 0
-            odds[todo] = np.einsum("nb,nbj->nj", np.exp(np.clip(-0.5 * costs, -700.0, 50.0)), changed)
+            best, costs = self._nearest(k[todo], gap[todo], vectors, images, lengths)
             first = np.argmin(costs, axis=1)
             lowest = np.take_along_axis(costs, first[:, None], axis=1)[:, 0]
-            better = (lowest < -1e-9) | (outside & np.isfinite(lowest))
+            better = (lowest < -1e-9) | (~self.inside(k[todo]) & np.isfinite(lowest))
             if not better.any():
                 break
-            todo, first = todo[better], first[better]
-            taken = best[better][np.arange(len(todo)), first]
+            todo, taken = todo[better], best[better][np.arange(int(better.sum())), first[better]]
             k[todo] += vectors[taken]
             gap[todo] -= images[taken]
-        return k, gap, odds
+        best, costs = self._nearest(k, gap, vectors, images, lengths)
+        near += np.isfinite(costs).sum(), costs.size
+        odds = np.exp(np.clip(-0.5 * costs, -700.0, 50.0))
+        return k, gap, np.einsum("nb,nbj->nj", odds, vectors[best] != 0)
+
+    def _nearest(
+        self, k: IntArray, gap: FloatArray, vectors: IntArray, images: FloatArray, lengths: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """The nearest neighbours of every point, and how much they cost more than it; infinite outside of the box."""
+        costs = lengths - 2.0 * gap @ images.T
+        best = np.argpartition(costs, min(NEAR, len(vectors) - 1), axis=1)[:, :NEAR]
+        allowed = self.inside(k[:, None] + vectors[best])
+        return best, np.where(allowed, np.take_along_axis(costs, best, axis=1), np.inf)
 
 
 def _split(matrix: FloatArray, bits: int = 22) -> list[FloatArray]:
-    """The matrix as a sum of parts of few digits each: products with whole numbers of up to 24 bits are then exact."""
+    """The matrix as a sum of parts of few digits each: products with whole numbers of up to 24 bits are then exact.
+
+    Columns without a grid have larger ones; their last digits are as good as those of any product.
+    """
     parts, unit = [], 2.0 ** (np.ceil(np.log2(np.abs(matrix).max(initial=1e-300))) - bits)
     for _ in range(2):
         part = np.rint(matrix / unit) * unit

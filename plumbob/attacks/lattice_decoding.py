@@ -5,7 +5,7 @@ on a grid, and a score in double precision carries some 45 bits: c - 1 equations
 is more than the grid of its unknown cells has, only one row fits (`lattice.py` finds it, and it shows without the truth).
     expected    the posterior mean's prior at first; then the rows decoded so far, as complete rows of other people
                 (each half of the rows learns from the other)
-    accidents   answers moved by a millionth part belong to no row: how near these come tells how near is not by chance
+    accidents   answers moved by a small part belong to no row: how near these come tells how near is not by chance
     error       of rounding in the scores, or of their known release in b digits, row by row
 Rows that are not determined keep the posterior mean, given those that are. Columns without a grid get a very fine one.
 """
@@ -28,7 +28,7 @@ from plumbob.threats import Schema, View, WhiteBox
 
 FINEST = 2.0**-40  # grid of columns that have none, in units of their range
 EXPECTED = 5.0  # bits of a cell that an expectation may tell at most
-DECOY = 1e6  # answers that belong to no row are so many errors off
+DECOY, STRAY = 1e6, 0.05  # answers that belong to no row are so many errors off, or this part of their spread if less
 ROUNDS = 8  # of learning from the rows decoded so far
 TYPICAL = 0.3  # errors are sums of many roundings, and so smaller than the sum of their bounds
 TOLD, LEARNT = 0.05, 0.3  # share of accidents expected among the rows that are told, and that are learnt from
@@ -53,7 +53,7 @@ class LatticeDecoding(Attack):
         right, errors = answers(view, system)
         rows = np.flatnonzero(np.isfinite(errors).all(axis=1))
         if len(rows):
-            guess[rows] = decode(view, system.left, right[rows], errors[rows], rows, guess[rows], rng)
+            guess[rows], _ = decode(view, system.left, right[rows], errors[rows], rows, guess[rows], rng)
         return Guess(view.unknown_names, guess)
 
 
@@ -97,8 +97,8 @@ def decode(
     rows: NDArray[np.intp],
     guess: FloatArray,
     rng: np.random.Generator,
-) -> FloatArray:
-    """The guess of these rows, with every one that is determined put in its place."""
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The guess of these rows, with every one that is determined put in its place, and which cells were."""
     assert view.ranges is not None
     assert view.steps is not None
     low, high = view.ranges.T
@@ -106,11 +106,12 @@ def decode(
     left, right = left * span, right - left @ low
     steps = np.where(view.steps > 0.0, view.steps, FINEST)
     if hopeless(left, errors, steps):
-        return guess
+        return guess, np.zeros(guess.shape, dtype=np.bool_)
     own, unit = view.own[rows], (guess - low) / span
     first = _first_prior(view, left, right, own, unit)
     priors = [(first[0][half::2], first[1]) for half in range(2)]
-    decoys = right + rng.uniform(-DECOY, DECOY, right.shape) * errors  # as near to everything but to a row
+    off = np.minimum(DECOY * errors, STRAY * right.std(axis=0))
+    decoys = right + rng.uniform(-1.0, 1.0, right.shape) * off  # as near to everything but to a row
     found, null = (Decoded(unit.copy(), np.full(unit.shape, np.inf), np.full(len(unit), np.inf)) for _ in range(2))
     learnt, enough = np.zeros(len(unit), dtype=np.bool_), 2 * unit.shape[1] + 20
     for _ in range(ROUNDS):
@@ -128,13 +129,13 @@ def decode(
     if sure.sum() >= enough and not told.all():
         zero, one = np.zeros(len(low)), np.ones(len(low))
         unit = solve_with_rows(left, right, own, zero, one, own[sure], found.values[sure])
-    return np.asarray(low + span * np.where(told, found.values, unit))
+    return np.asarray(low + span * np.where(told, found.values, unit)), told
 
 
 def hopeless(left: FloatArray, errors: FloatArray, steps: FloatArray) -> bool:
     """Whether the grid has more bits than equations and a very good expectation could tell: then nothing is tried."""
     grid = np.log2(1.0 / steps) - EXPECTED
-    told = np.log2(np.abs(left).sum(axis=1) / np.median(errors, axis=0))
+    told = np.log2(np.maximum(np.abs(left).sum(axis=1), np.finfo(np.float64).tiny) / np.median(errors, axis=0))
     return bool(np.maximum(grid, 0.0).sum() > told.sum())
 
 

@@ -39,6 +39,7 @@ class Finding:
     predict_seconds: float = 0.0  # with what the defence does before scores are released
     bytes_sent: int = 0  # payloads of all messages
     bytes_by_party: dict[str, int] = field(default_factory=dict)  # by who sent them
+    key_bits: int = 0  # of a training protocol; 0 without encryption
     encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
 
     def to_line(self) -> str:

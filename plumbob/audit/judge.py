@@ -91,6 +91,7 @@ class Summary:
     classes: int
     seconds: float
     verdicts: tuple[Verdict, ...]
+    claims: int = 1  # cells or branches that the guesses spoke of; an attack that found nothing to read speaks of none
 
     @property
     def level(self) -> str:
@@ -149,6 +150,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         classes=trials[0].classes,
         seconds=fmean(trial.seconds for trial in trials),
         verdicts=tuple(sorted(verdicts, key=lambda v: (LEVELS.index(v.level), v.gain), reverse=True)),
+        claims=sum(column.claims for score in scores for column in score.columns),
     )
 
 

@@ -130,9 +130,12 @@ class ThreatPlan(_Part):
         everyone_but = base.colluding_all_but if self.colluding is None else None
         colluding = base.colluding if self.colluding is None else self.colluding
         helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
+        helpers = " and ".join(filter(None, (helpers, "the coordinator" if base.corrupted else "")))
         who = f"the active party with {helpers}" if helpers else "the active party"
         known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
-        return Threat(self.name, f"{who}, knowing {known}", tuple(grants), tuple(colluding), everyone_but)
+        return Threat(
+            self.name, f"{who}, knowing {known}", tuple(grants), tuple(colluding), everyone_but, base.corrupted
+        )
 
 
 _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
@@ -155,6 +158,8 @@ class ProtocolPlan(Chosen):
     """A protocol and its settings."""
 
     def protocol(self) -> Protocol | TrainingProtocol:
+        if "open_all" in self.settings:  # what the curious do is the threat's to say
+            raise BadInput(f"protocol '{self.name}': 'open_all' is for studies in Python, not for plans")
         code = self.settings.get("code")
         settings = self.settings if code is None else {**self.settings, "code": code_named(code)}
         return any_protocol_named(self.name, **settings)

@@ -69,8 +69,9 @@ def units(plan: Plan) -> list[Unit]:
 
 def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
     """The plan's defences, less those that would only repeat `none` on this protocol where `none` is tried."""
-    compared = any(defence.name == "none" for defence in plan.defences)
-    return [d for d in plan.defences if not compared or fits(d.defence(), protocol.protocol())]
+    kind = protocol.protocol()
+    compared = isinstance(kind, TrainingProtocol) or any(defence.name == "none" for defence in plan.defences)
+    return [d for d in plan.defences if not compared or fits(d.defence(), kind)]
 
 
 def untried(plan: Plan) -> list[str]:
@@ -155,6 +156,7 @@ class _Run:
     accuracy: float
     withheld: float = 0.0
     encryption: str = ""
+    key_bits: int = 0
 
 
 @dataclass
@@ -186,7 +188,14 @@ class _Work:
         )
         log = protocol.train(target, others, rng)
         accuracy = float(log.sealed(COORDINATOR)["test accuracy"][0])
-        return _Run(log, time.perf_counter() - started, 0.0, accuracy, encryption=protocol.encryption)
+        return _Run(
+            log,
+            time.perf_counter() - started,
+            0.0,
+            accuracy,
+            encryption=protocol.encryption,
+            key_bits=protocol.key_bits,
+        )
 
     def _predicted(self, protocol: Protocol, defence: Defence, federation: Federation, order: IntArray) -> _Run:
         protocol = defence.protect(protocol)
@@ -251,6 +260,7 @@ def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done
         bytes_sent=done.log.bytes_sent(),
         bytes_by_party=done.log.bytes_by_party(),
         encryption=done.encryption,
+        key_bits=done.key_bits,
     )
 
 

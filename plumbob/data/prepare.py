@@ -309,10 +309,12 @@ def spacing(values: FloatArray) -> float:
     >>> spacing(np.array([1.25, 3.5]))
     0.01
     """
+    span = float(np.ptp(values)) if np.isfinite(values).all() else 0.0
     for decimals in range(5):
-        scaled = values * 10.0**decimals
-        if np.abs(scaled).max(initial=0.0) < 2.0**50 and np.allclose(scaled, np.rint(scaled), rtol=1e-13, atol=1e-9):
-            return 10.0**-decimals
+        scaled, step = values * 10.0**decimals, 10.0**-decimals
+        exact = np.abs(scaled).max(initial=0.0) < 2.0**50 and np.abs(scaled - np.rint(scaled)).max(initial=0.0) < 1e-6
+        if exact and step <= span:
+            return step
     return 0.0
 
 

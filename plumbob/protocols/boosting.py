@@ -94,14 +94,6 @@ class Histogram:
     first: Sequence[int]
     second: Sequence[int]
 
-    def __sub__(self, other: Histogram) -> Histogram:
-        """What the sibling has: a node's sums less those of one child."""
-        first, second = (
-            [a - b for a, b in zip(mine, theirs, strict=True)]
-            for mine, theirs in ((self.first, other.first), (self.second, other.second))
-        )
-        return Histogram(self.counts, first, second)
-
 
 @dataclass(frozen=True)
 class Split:

@@ -20,15 +20,15 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.crypto import paillier
 from plumbob.crypto.encoding import Packing
-from plumbob.crypto.plain import Batch, KeyPair, PublicKey, as_bytes, integers, key_pair
-from plumbob.errors import BadInput, positive, whole
+from plumbob.crypto.plain import Batch, KeyPair, PublicKey, as_bytes, integers, joined, key_pair
+from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray
 from plumbob.protocols.taylor import Integers, Rule, Trained, members, partition, targets
-from plumbob.protocols.training import TrainingProtocol, note, opened
+from plumbob.protocols.training import KEYS, TrainingProtocol, note, opened
 from plumbob.transcript import COORDINATOR, Transcript
 
-KEYS = (0, 1_024, 2_048, 3_072)
 RETURNS = ("gradients", "coefficients")
+LARGEST = 1_000  # a weight beyond which training has diverged: columns lie in [0, 1]
 _HEADROOM = 24  # bits by which sums of products exceed the product of two numbers of f bits
 
 
@@ -52,18 +52,18 @@ class EncryptedRegression(TrainingProtocol):
         masked: bool = False,
         open_all: bool = True,
     ) -> None:
-        if key_bits not in KEYS:
-            raise BadInput(f"encrypted logistic regression: key_bits: expected one of {KEYS}, got {key_bits!r}")
-        if returns not in RETURNS:
-            raise BadInput(f"encrypted logistic regression: returns: expected one of {RETURNS}, got {returns!r}")
+        one_of("encrypted logistic regression: key_bits", key_bits, KEYS)
+        one_of("encrypted logistic regression: returns", returns, RETURNS)
+        boolean("encrypted logistic regression: masked", masked)
+        boolean("encrypted logistic regression: open_all", open_all)
         if masked and not key_bits:
             raise BadInput("encrypted logistic regression: masked needs a key; without one nothing is hidden")
         self.key_bits = key_bits
         self.batch_size = whole("encrypted logistic regression: batch_size", batch_size, 1)
         self.epochs = whole("encrypted logistic regression: epochs", epochs, 1)
         self.learning_rate = positive("encrypted logistic regression: learning_rate", learning_rate)
-        self.decay = _not_negative("encrypted logistic regression: decay", decay)
-        self.penalty = _not_negative("encrypted logistic regression: penalty", penalty)
+        self.decay = not_negative("encrypted logistic regression: decay", decay)
+        self.penalty = not_negative("encrypted logistic regression: penalty", penalty)
         self.fraction_bits = whole("encrypted logistic regression: fraction_bits", fraction_bits, 8, 60)
         self.returns = returns
         self.masked = masked  # without coordinator, each party under a key of its own: `masked_regression.py`
@@ -120,15 +120,11 @@ class Member:
 
     def step(self, gradient: Integers, batch: int, epoch: int) -> None:
         self.weights = self.rule.stepped(self.weights, gradient, len(self.columns[batch]), epoch, self.active)
+        if np.abs(self.weights).max(initial=0) >> self.rule.fraction_bits > LARGEST:
+            raise BadInput("encrypted logistic regression: training diverged; take a lower learning_rate")
 
     def shaped(self, flat: Sequence[int]) -> Integers:
         return np.array(flat, dtype=object).reshape(self.weights.shape)
-
-
-def joined(parts: Sequence[Batch]) -> Batch:
-    """Batches of one key as one."""
-    first, values = parts[0], [value for part in parts for value in part.values]
-    return paillier.Ciphertexts(first.key, values) if isinstance(first, paillier.Ciphertexts) else type(first)(values)
 
 
 def _run(protocol: EncryptedRegression, log: Transcript, parties: Sequence[Member]) -> None:
@@ -226,9 +222,3 @@ def plaintext_taylor(federation: Federation, settings: EncryptedRegression, rng:
             gradient = values[rows].T @ slopes / len(rows) + settings.penalty * weights
             weights, bias = weights - rate * gradient, bias - rate * slopes.mean(axis=0)
     return Trained(weights, bias)
-
-
-def _not_negative(what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise BadInput(f"{what}: expected a number of at least 0, got {value!r}")
-    return float(value)

@@ -18,12 +18,12 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.crypto import plain
-from plumbob.errors import BadInput, positive, whole
+from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.protocols import boosting
 from plumbob.protocols.boosting import Binning, Bins, Boosted, Histogram, Loss, Split, Worth
 from plumbob.protocols.gradient_plaintexts import FINEST, HiddenCode, Layout
-from plumbob.protocols.training import TrainingProtocol, note, opened
+from plumbob.protocols.training import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.trees import DEEPEST, LEAF
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -59,7 +59,9 @@ class SecureBoost(TrainingProtocol):
         self.trees = whole("secure boost: trees", trees, 1, 10_000)
         self.depth = whole("secure boost: depth", depth, 1, DEEPEST)
         self.shrinkage = positive("secure boost: shrinkage", shrinkage)
-        self.penalty, self.gamma = (_not_negative(k, v) for k, v in (("penalty", penalty), ("gamma", gamma)))
+        self.penalty, self.gamma = (
+            not_negative(f"secure boost: {k}", v) for k, v in (("penalty", penalty), ("gamma", gamma))
+        )
         self.bins = whole("secure boost: bins", bins, 2, 4_096)
         self.binning, self.loss = binning, loss
         if binning not in ("fate", "quantile") or loss not in ("logistic", "squared"):
@@ -67,8 +69,12 @@ class SecureBoost(TrainingProtocol):
                 "secure boost: expected binning 'fate' or 'quantile' and loss 'logistic' or 'squared', "
                 f"got {binning!r} and {loss!r}"
             )
-        self.key_bits = whole("secure boost: bits of the key (0 for no encryption)", key_bits, 0, 8_192)
-        self.packed, self.boosting, self.code, self.blinding = packed, boosting, code, blinding
+        one_of("secure boost: key_bits", key_bits, KEYS)
+        self.key_bits, self.code = key_bits, code
+        self.packed, self.boosting, self.blinding = (
+            boolean(f"secure boost: {k}", v)
+            for k, v in (("packed", packed), ("boosting", boosting), ("blinding", blinding))
+        )
         self.precision = None if precision is None else whole("secure boost: precision", precision, 8, FINEST)
         self.sample = positive("secure boost: sample", sample)
         if sample > 1:
@@ -180,9 +186,8 @@ class _Passive:
         if self.scale:
             sums = sums + self._laplace(len(sums))
         if self.blinding:
-            noise = [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
-            sums = (sums + noise).rerandomised()
-        return sums.to_array()
+            sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
+        return sums.rerandomised().to_array()  # else its mask, a product of known ones, would name the rows
 
     def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
         return np.packbits(self.bins.places[rows, column] <= place)
@@ -332,9 +337,3 @@ class _Run:
         self.model.bin[tree, node] = split.bin
         self.model.threshold[tree, node] = bins.edges[split.column][split.bin]
         self.model.weight[tree, node] = 0.0
-
-
-def _not_negative(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise BadInput(f"secure boost: {what}: expected a number of at least 0, got {value!r}")
-    return float(value)

@@ -15,6 +15,8 @@ from plumbob.bundle import Array
 from plumbob.federation import Federation
 from plumbob.transcript import COORDINATOR, Transcript
 
+KEYS = (0, 1_024, 2_048, 3_072)  # bits of Paillier keys; 0 is no encryption
+
 
 class TrainingProtocol(ABC):
     """One way to train together. Settings go to the constructor, data to `train`."""
@@ -29,11 +31,12 @@ class TrainingProtocol(ABC):
         `rng` draws what needs no secrecy (batches, first weights); keys and masks come from the system.
         """
 
+    key_bits: int  # of the Paillier key; 0 for none
+
     @property
     def encryption(self) -> str:
         """What ciphertexts it uses, in words."""
-        bits = int(getattr(self, "key_bits", 0))
-        return f"Paillier, {bits:,}-bit key" if bits else "none"
+        return f"Paillier, {self.key_bits:,}-bit key" if self.key_bits else "none"
 
     def __repr__(self) -> str:
         settings = (f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))

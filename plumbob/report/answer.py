@@ -169,8 +169,11 @@ def overall(found: Sequence[Answer]) -> str:
 def how(answer: Answer) -> str:
     """By which attack, and how exactly at worst."""
     if not answer.leaking:
-        tried = sentence_list([label(attack) for attack in answer.attacks])
-        return f"Tried without success: {tried}."
+        spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims)
+        mute = [label(attack) for attack in answer.attacks if attack not in spoke]
+        tried = f"Tried without success: {sentence_list([label(attack) for attack in spoke])}." if spoke else ""
+        silent = f"Found nothing to read: {sentence_list(mute)}." if mute else ""
+        return " ".join(filter(None, (tried, silent)))
     winners = Counter(column.attack for column in answer.columns if column.level in LEAKS).most_common()
     named = [f"{label(attack)} ({count(number, 'column')})" for attack, number in winners]
     return f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0])}"
@@ -292,7 +295,7 @@ def sentence_list(parts: Sequence[str]) -> str:
 def _columns(scene: Scene, summaries: Sequence[Summary]) -> list[ColumnAnswer]:
     cases = (
         ColumnAnswer(scene, s.setting.attack, s.setting.unknown, s.metric, s.rows, verdict)
-        for s in summaries
+        for s in ([s for s in summaries if s.claims] or summaries)
         for verdict in s.verdicts
     )
     worst = (max(parts, key=lambda c: c.severity) for parts in group(cases, lambda c: c.verdict.column).values())

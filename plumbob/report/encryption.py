@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,10 @@ import numpy as np
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import LEVELS, group
+from plumbob.crypto.paillier import RECOMMENDED
 from plumbob.report.answer import Answer, count, label, sentence_list
 from plumbob.report.protection import size
-
-SMALLEST = 2_048  # bits below which a key is too short today
+from plumbob.threats import THREATS
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Encryption:
     @property
     def headline(self) -> str:
         on = "encryption is off" if self.cipher == "none" else f"encryption is on ({self.cipher})"
-        short = f" A key below {SMALLEST:,} bits is too short today." if self.weak else ""
+        short = f" A key below {RECOMMENDED:,} bits is too short today." if self.weak else ""
         return f"{label(self.protocol)[:1].upper()}{label(self.protocol)[1:]}: {on}. {self.helps}{short}"
 
     @property
@@ -46,8 +45,7 @@ def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Enc
     for protocol, parts in group([f for f in findings if f.encryption], lambda f: f.protocol).items():
         cipher = parts[0].encryption
         scenes = [answer for answer in found if answer.scene.protocol == protocol]
-        bits = re.search(r"([\d,]+)-bit", cipher)
-        weak = bits is not None and int(bits[1].replace(",", "")) < SMALLEST
+        weak = 0 < parts[0].key_bits < RECOMMENDED
         names = list(dict.fromkeys(name for finding in parts for name in finding.bytes_by_party))
         sent = {name: round(float(np.mean([f.bytes_by_party.get(name, 0) for f in parts]))) for name in names}
         seconds = float(np.mean([f.train_seconds for f in parts]))
@@ -55,9 +53,17 @@ def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Enc
     return answers
 
 
+def _power(answer: Answer) -> int:
+    """How much a threat has: of those that learn as much, the one with the least is named."""
+    threat = THREATS.get(answer.scene.threat)
+    return (
+        0 if threat is None else 10 * threat.corrupted + 5 * (threat.colluding_all_but is not None) + len(threat.grants)
+    )
+
+
 def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     """Whether what was learnt was learnt in spite of it."""
-    worst = max(scenes, key=lambda answer: LEVELS.index(answer.level), default=None)
+    worst = max(scenes, key=lambda answer: (LEVELS.index(answer.level), answer.leaking, -_power(answer)), default=None)
     if worst is None or not worst.leaking:
         return "No attack that was tried learnt anything; that is no proof."
     learnt = f"of {count(len(worst.columns), 'column')}, {worst.breakdown}"

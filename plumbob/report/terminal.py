@@ -38,8 +38,9 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
     for choice in choices:
         _say(console, protection.advice(choice), "bold")
         console.print(_protection_table(choice, console))
+    several = len({answer.scene.threat for answer in found}) > 1
     for answer in shown:
-        _print_answer(console, answer, alone=len(found) == 1)
+        _print_answer(console, answer, alone=len(found) == 1, threat=several)
     columns = words.worst_columns(shown)
     if columns:
         console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
@@ -67,10 +68,10 @@ def setting_line(summary: Summary) -> str:
     return f"{words.label(summary.setting.attack)}, {share}: {what} {error}; {baselines}"
 
 
-def _print_answer(console: Console, answer: Answer, *, alone: bool) -> None:
+def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool) -> None:
     if not alone:
-        icon = words.LEVEL_ICONS[answer.level]
-        _say(console, f"{icon} {answer.scene.words}: {answer.headline}.", STYLES[answer.level])
+        icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.scene.threat)})" if threat else ""
+        _say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
     for sentence in (words.how(answer), words.sure(answer), words.scope(answer)) if alone else (words.how(answer),):
         _say(console, f"  {sentence}")
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbob.attacks import attacks
+from plumbob.attacks.equation_solving import equations
 from plumbob.attacks.lattice import Problem
-from plumbob.attacks.lattice_decoding import cutoff
+from plumbob.attacks.lattice_decoding import answers, cutoff, decode
 from plumbob.data.prepare import spacing
 from plumbob.defences import defence_named
 from plumbob.federation import Column, Table, halves, split_at_random
@@ -107,6 +108,26 @@ def test_rounding_must_be_coarse_to_help(digits: int, least: float, most: float)
     assert least <= share <= most
 
 
+@pytest.mark.parametrize("digits", [4, 5, 6, 7])
+def test_what_is_told_is_right_also_between_too_few_and_enough_digits(digits: int) -> None:
+    federation = split_at_random(on_grid(60, rows=1_200), 4, np.random.default_rng(0))
+    train, rest = halves(federation.label, np.random.default_rng(1))
+    trainer, target = federation.rows(train), federation.rows(rest)
+    defence, protocol = defence_named("rounding", digits=digits), LogisticRegression()
+    model = protocol.fit(trainer.values, trainer.label, 3, np.random.default_rng(2))
+    release = defence.release(protocol, model, target)
+    log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
+    view, system = cut(log, LUO2021), equations(cut(log, LUO2021))
+    right, errors = answers(view, system)
+    rows = np.flatnonzero(np.isfinite(errors).all(axis=1))
+    start = guess(view, "posterior_mean")[rows]
+    values, told = decode(view, system.left, right[rows], errors[rows], rows, start, np.random.default_rng(3))
+    truth = truth_of(log, view).values[rows]
+    assert np.mean((values - truth) ** 2) <= 1.02 * np.mean((start - truth) ** 2)
+    if told.any():
+        assert (np.abs(values - truth) < 1e-6)[told].mean() > 0.9
+
+
 @needs_data
 def test_satellite_gives_all_its_columns_away() -> None:
     """32 of 36 columns from the scores of six classes; ESA's limit is five."""
@@ -122,7 +143,14 @@ def test_the_cutoff_counts_decoys() -> None:
 
 @pytest.mark.parametrize(
     ("values", "step"),
-    [([17.0, 98.0], 1.0), ([0.5, 2.25], 0.01), ([4.961, 0.634], 0.001), ([0.1, 1 / 3], 0.0), ([1e300, 1.0], 0.0)],
+    [
+        ([17.0, 98.0], 1.0),
+        ([0.5, 2.25], 0.01),
+        ([4.961, 0.634], 0.001),
+        ([0.1, 1 / 3], 0.0),
+        ([1e300, 1.0], 0.0),
+        ([0.0, 4e-10], 0.0),
+    ],
 )
 def test_the_step_of_a_column_is_that_of_its_decimals(values: list[float], step: float) -> None:
     assert spacing(np.array(values)) == step

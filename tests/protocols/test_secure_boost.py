@@ -200,3 +200,17 @@ def test_the_view_of_the_active_party_holds_sums_but_no_bins() -> None:
 def test_it_is_listed() -> None:
     assert TRAINING["secure_boost"] is SecureBoost
     assert repr(SecureBoost(trees=2)).startswith("SecureBoost(trees=2, depth=3")
+
+
+def test_a_sum_of_one_row_is_not_that_rows_ciphertext() -> None:
+    """Sums are masked anew: who chose the masks must not know a product of them again."""
+    table = made_table(rows=60, columns=4, classes=2)
+    federation = split_at_random(table, 2, np.random.default_rng(0))
+    log = SecureBoost(trees=1, depth=1, key_bits=1_024).train(
+        federation.rows(np.arange(40)), federation.rows(np.arange(40, 60)), np.random.default_rng(1)
+    )
+    sent = {row.tobytes() for m in log.messages if m.name == "gradients" for row in m.payload}
+    sums = [row.tobytes() for m in log.messages if m.name == "sums" for row in m.payload]
+    assert len(sent) == 40
+    assert len(set(sums)) == len(sums)
+    assert not sent & set(sums)

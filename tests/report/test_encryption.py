@@ -9,12 +9,13 @@ import pytest
 
 from plumbob.audit.judge import summarise
 from plumbob.audit.plan import make_plan
-from plumbob.audit.run import run
+from plumbob.audit.run import defences_for, run
 from plumbob.audit.source import open_source
 from plumbob.errors import BadInput
-from plumbob.report.answer import answers
+from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
 from plumbob.report.page import render
+from plumbob.threats import THREATS
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +86,69 @@ def test_bad_settings_are_refused_in_one_sentence(settings: dict, words: str) ->
 def test_training_rows_are_limited_by_the_plan(findings: list) -> None:
     assert {f.score.rows for f in findings} == {64}
     assert all(np.isfinite(f.model_accuracy) and 0.5 < f.model_accuracy <= 1 for f in findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("secure_boost", {"key_bits": 512}, "key_bits"),
+        ("secure_boost", {"key_bits": False}, "key_bits"),
+        ("secure_boost", {"bins": 1}, "bins"),
+        ("secure_boost", {"blinding": "false"}, "blinding: expected true or false"),
+        ("secure_boost", {"code": "magc_numbers"}, "did you mean 'magic_numbers'"),
+        ("secure_boost", {"code": ["magic_numbers"]}, "no code"),
+        ("encrypted_logistic_regression", {"masked": "no"}, "masked: expected true or false"),
+        ("encrypted_logistic_regression", {"open_all": False}, "not for plans"),
+    ],
+)
+def test_bad_settings_of_training_are_refused(name: str, settings: dict, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        make_plan({"data": "breast", "protocols": [{"name": name, "settings": settings}]})
+
+
+@pytest.mark.parametrize("name", list(THREATS))
+def test_a_threat_with_a_key_changed_keeps_the_rest(name: str) -> None:
+    plan = make_plan({"data": "breast", "threats": [{"name": name, "auxiliary_rows": 20}]})
+    changed, base = plan.threats[0].threat(), THREATS[name]
+    assert (changed.corrupted, changed.colluding_all_but) == (base.corrupted, base.colluding_all_but)
+    assert {type(g) for g in base.grants} <= {type(g) for g in changed.grants}
+
+
+def test_defences_of_scores_are_not_tried_on_training() -> None:
+    plan = make_plan({"data": "breast", "protocols": ["secure_boost"], "defences": ["rounding"]})
+    assert defences_for(plan, plan.protocols[0]) == []
+
+
+def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
+    settings = {"key_bits": 0, "trees": 2, "depth": 2, "code": "magic_numbers"}
+    plan = make_plan(
+        {
+            "data": "breast",
+            "unknown": [0.3],
+            "protocols": [{"name": "secure_boost", "settings": settings}],
+            "threats": ["corrupted-coordinator", "active-training"],
+            "attacks": ["reverse_sum"],
+            "trials": 1,
+            "rows": 200,
+        }
+    ).filled()
+    found = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    (one,) = encryption(found, answers(summarise(found)))
+    assert "What the active party learns" in one.headline
+
+
+def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> None:
+    settings = {"key_bits": 0, "trees": 1, "depth": 1}
+    plan = make_plan(
+        {
+            "data": "breast",
+            "unknown": [0.3],
+            "protocols": [{"name": "secure_boost", "settings": settings}],
+            "threats": ["active-training"],
+            "attacks": ["reverse_sum"],
+            "trials": 1,
+            "rows": 200,
+        }
+    ).filled()
+    found = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    assert how(answers(summarise(found))[0]) == "Found nothing to read: reverse sum."
