@@ -220,7 +220,9 @@ def test_damaged_ciphertexts_are_refused() -> None:
         _one_sentence(caught.value)
 
 
-@pytest.mark.parametrize("number", [LARGEST + 1, -LARGEST - 1, PUBLIC.n, 2**5_000], ids=["largest", "smallest", "n"])
+@pytest.mark.parametrize(
+    "number", [LARGEST + 1, -LARGEST - 1, PUBLIC.n, 2**5_000], ids=["above", "below", "n", "far above"]
+)
 def test_a_plaintext_that_does_not_fit_is_refused(number: int) -> None:
     for attempt in (lambda: PUBLIC.encrypt([1, number]), lambda: PUBLIC.encrypt([1]) + [number]):
         with pytest.raises(BadInput, match="overflows a key of 1,024 bits") as caught:
