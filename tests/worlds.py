@@ -98,10 +98,21 @@ def transcript(protocol: Protocol, federation: Federation, seed: int = 0) -> Tra
 
 def with_truth(log: Transcript, party: str, columns: np.ndarray) -> Transcript:
     """The same messages and states, but other columns sealed for one party: what is true there is changed, nothing else."""
+    return resealed(log, party, {"columns": columns})
+
+
+def with_truth_permuted(log: Transcript, party: str, rng: np.random.Generator) -> Transcript:
+    """The same with that party's rows in another order: its columns, and the bins it put them in."""
+    state = log.sealed(party)
+    order = rng.permutation(len(state["columns"]))
+    return resealed(log, party, {name: state[name][order] for name in ("columns", "bins") if name in state})
+
+
+def resealed(log: Transcript, party: str, changed: dict[str, np.ndarray]) -> Transcript:
     other = Transcript(log.protocol, log.active, log.parties, log.features, log.classes)
     for message in log.messages:
         other.send(**message.header, payload=message.payload)
     for name in (*log.parties, COORDINATOR):
         for key, array in log.sealed(name).items():
-            other.seal(name, key, columns if (name, key) == (party, "columns") else array)
+            other.seal(name, key, changed.get(key, array) if name == party else array)
     return other

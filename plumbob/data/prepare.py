@@ -309,7 +309,9 @@ def spacing(values: FloatArray) -> float:
     >>> spacing(np.array([1.25, 3.5]))
     0.01
     """
-    span = float(np.ptp(values)) if np.isfinite(values).all() else 0.0
+    if not np.abs(values).max(initial=0.0) < 2.0**50:
+        return 0.0  # not even whole numbers can be told apart there
+    span = float(np.ptp(values))
     for decimals in range(5):
         scaled, step = values * 10.0**decimals, 10.0**-decimals
         exact = np.abs(scaled).max(initial=0.0) < 2.0**50 and np.abs(scaled - np.rint(scaled)).max(initial=0.0) < 1e-6

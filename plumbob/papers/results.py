@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,8 @@ def _page(
         ]
         lines += [f"- {name}: {_shown(value)}" for name, value in o.measured.items()]
         for figure in o.figures:
-            name = f"{paper}-{claim.id}-{o.scale}-{o.seed}-{figure.title}.svg"
+            title = re.sub(r"[^A-Za-z0-9]+", "-", figure.title).strip("-")
+            name = f"{paper}-{claim.id}-{o.scale}-{o.seed}-{title}.svg"
             (folder / name).write_text(draw(figure), encoding="utf-8")
             lines += ["", f"![{claim.where}, {figure.title}: {figure.y} against the {figure.x}]({name})"]
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ from plumbob.audit.finding import Finding
 from plumbob.audit.judge import summarise
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, cut
-from tests.worlds import built_in, made_table, with_truth, world
+from tests.worlds import built_in, made_table, with_truth_permuted, world
 
 SEEDS = 100
 
@@ -25,8 +25,7 @@ def findings(
     log = world(protocol, table if table is not None else built_in("breast"), unknown, seed)
     view = cut(log, LUO2021)
     if permuted:
-        truth = log.sealed("passive")["columns"]
-        log = with_truth(log, "passive", truth[np.random.default_rng([seed, 7]).permutation(len(truth))])
+        log = with_truth_permuted(log, "passive", np.random.default_rng([seed, 7]))
     found = []
     for name, attack in attacks().items():
         if name in only and attack.why_not(protocol, LUO2021) is None:

@@ -47,7 +47,7 @@ def test_a_close_word_is_suggested() -> None:
 
 
 def test_numbers_are_scaled_to_the_unit_range_and_the_raw_range_is_kept() -> None:
-    assert column([10, 20, 40]) == (Column("a", "number", "", 10.0, 40.0), [0.0, 1 / 3, 1.0])
+    assert column([10, 20, 40]) == (Column("a", "number", "", 10.0, 40.0, 1.0), [0.0, 1 / 3, 1.0])
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=20))
@@ -65,7 +65,7 @@ def test_a_range_too_wide_for_a_float_is_scaled_all_the_same() -> None:
     "cells", [["1", " 2.5 ", "4e0"], [decimal.Decimal("1"), decimal.Decimal("2.5"), 4], [1, 2.5, 4]]
 )
 def test_numbers_in_other_clothes_are_numbers(cells: list[object]) -> None:
-    assert column(cells) == (Column("a", "number", "", 1.0, 4.0), [0.0, 0.5, 1.0])
+    assert column(cells) == (Column("a", "number", "", 1.0, 4.0, 0.1), [0.0, 0.5, 1.0])
 
 
 @pytest.mark.parametrize("cells", [[True, False, True], [5, 3, 5], ["yes", "no", "yes"], ["5", "3", "5"]])
@@ -107,12 +107,12 @@ def test_lists_in_cells_are_refused() -> None:
 
 
 def test_categories_are_coded_in_sorted_order() -> None:
-    assert column(["c", "a", "b", " a"]) == (Column("a", "category", "", 0.0, 2.0), [1.0, 0.0, 0.5, 0.0])
+    assert column(["c", "a", "b", " a"]) == (Column("a", "category", "", 0.0, 2.0, 1.0), [1.0, 0.0, 0.5, 0.0])
 
 
 def test_onehot_makes_one_indicator_a_value() -> None:
     table = made({"job": ["cook", "smith", "baker", "cook"]}, Rules(categories="onehot"))
-    assert table.columns == tuple(Column(f"job={i}", "indicator", "job") for i in (1, 2, 3))
+    assert table.columns == tuple(Column(f"job={i}", "indicator", "job", step=1.0) for i in (1, 2, 3))
     assert table.values.tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
 
@@ -161,7 +161,7 @@ def test_identifiers_never_become_features(name: str) -> None:
     ],
 )
 def test_dates_become_days_since_the_earliest(cells: object) -> None:
-    assert column(cells) == (Column("a", "date", "", 0.0, 4.0), [0.0, 0.5, 1.0])
+    assert column(cells) == (Column("a", "date", "", 0.0, 4.0, 1.0), [0.0, 0.5, 1.0])
 
 
 def test_a_day_above_twelve_tells_the_order_of_day_and_month() -> None:
