@@ -44,10 +44,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands(program: str) -> list[str]:
-    """What follows `$ program ` in console blocks of all pages; what differs by folders only, once."""
+    """What follows `$ program ` in console blocks of all pages; what differs by folders or by --json only, once."""
     prompt = re.compile(rf"^\$ (?:\S*/)?{program} (.+)$", re.MULTILINE)
     found = [line for page in PAGES for block in blocks(page, "console") for line in prompt.findall(block)]
-    return list({re.sub(r" --out \S+|docs/examples/", "", line): line for line in reversed(found)}.values())[::-1]
+    return list({re.sub(r" --out \S+| --json|docs/examples/", "", line): line for line in reversed(found)}.values())[
+        ::-1
+    ]
 
 
 def slugs(page: Path) -> set[str]:
