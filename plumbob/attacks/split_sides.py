@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.sums import columns_of
 from plumbob.errors import BadInput
 from plumbob.threats import View
 
@@ -24,11 +25,11 @@ class SplitSides(Attack):
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         rows = len(view.own)
-        counts = {m.sender: m.payload for m in view.messages if m.name == "bin counts" and m.sender not in view.curious}
-        if not counts:
+        columns = columns_of(view)
+        if not columns:
             raise BadInput("this view holds no message 'bin counts'")
-        first = dict(zip(counts, np.cumsum([0, *map(len, counts.values())])[:-1], strict=True))
-        bins = np.concatenate(list(counts.values())).astype(np.int64)
+        owners, bins = [column.party for column in columns], np.array([column.bins for column in columns])
+        first = {party: owners.index(party) for party in owners}
         low, high = np.full((rows, len(bins)), -1), np.tile(bins - 1, (rows, 1))
         split, asked = np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int64)
         for message in view.messages:  # question, rows and answer follow each other
@@ -38,7 +39,7 @@ class SplitSides(Attack):
                 asked = message.payload.astype(np.int64)
             elif message.name == "left" and message.sender in first:
                 left = np.unpackbits(message.payload, count=len(asked)).astype(np.bool_)
-                column = int(first[message.sender] + split[1])
+                column = first[message.sender] + int(split[1])
                 high[asked[left], column] = np.minimum(high[asked[left], column], split[2])
                 low[asked[~left], column] = np.maximum(low[asked[~left], column], split[2])
         middle = (low + 1 + high + 1) / 2.0 / bins

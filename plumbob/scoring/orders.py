@@ -37,16 +37,10 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
                 baseline_error=baseline,
                 gain=gain,
                 gain_error=gain_error,
-                r2=0.0,
                 rank=_rank(orders.bins[rows, j], truth, j, rows),
                 own_rank=abs(_rank(own_mean[rows], truth, j, rows)),
                 exact=1 - error if claims else 0.0,
-                within_1=0.0,
-                within_5=0.0,
-                within_10=0.0,
-                mean_error=0.0,
                 own_correlation=float(own_correlation[j]),
-                score_correlation=0.0,  # training shows no scores
                 claims=claims,
             )
         )

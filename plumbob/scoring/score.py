@@ -36,17 +36,17 @@ class ColumnScore:
     baseline_error: float
     gain: float
     gain_error: float  # standard error of the gain over rows
-    r2: float  # against the column's true mean
-    rank: float  # Spearman's correlation of guess and truth
-    own_rank: float  # the same for what the curious party guesses without a message
     exact: float  # share of cells within 1e-6 of the range (or branches that are right)
-    within_1: float
-    within_5: float
-    within_10: float
-    mean_error: float  # |mean of the guess - true mean|: about the population, not about individuals
-    own_correlation: float  # luo2021, Eq 16
-    score_correlation: float  # luo2021, Eq 17
     claims: int  # cells or branches the guess speaks of
+    own_correlation: float  # luo2021, Eq 16
+    score_correlation: float = 0.0  # luo2021, Eq 17; training shows no scores
+    rank: float = 0.0  # Spearman's correlation of guess and truth
+    own_rank: float = 0.0  # the same for what the curious party guesses without a message
+    r2: float = 0.0  # against the column's true mean; this and the rest for values only
+    within_1: float = 0.0
+    within_5: float = 0.0
+    within_10: float = 0.0
+    mean_error: float = 0.0  # |mean of the guess - true mean|: about the population, not about individuals
 
 
 @dataclass(frozen=True)
@@ -209,14 +209,7 @@ def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random
                 baseline_error=rates[best] if claims else 0.0,
                 gain=gain,
                 gain_error=gain_error,
-                r2=0.0,
-                rank=0.0,
-                own_rank=0.0,
                 exact=1 - error if claims else 0.0,
-                within_1=0.0,
-                within_5=0.0,
-                within_10=0.0,
-                mean_error=0.0,
                 own_correlation=float(own_correlation[j]),
                 score_correlation=float(score_correlation[j]),
                 claims=claims,
