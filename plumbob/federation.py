@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ class Column:
     low: float = 0.0  # raw value that became 0
     high: float = 1.0  # raw value that became 1
     step: float = 0.0  # raw values are low plus whole multiples of this (1 for counts and codes); 0 if of no such grid
+    place: tuple[int, int, int] | None = None  # of a pixel: its channel, row and column in the whole picture
 
     @property
     def grid(self) -> float:
@@ -67,8 +69,6 @@ class Party:
     values: FloatArray
 
     def __post_init__(self) -> None:
-        if not self.columns:
-            raise BadInput(f"party '{self.name}' has no columns; give it at least one feature")
         if self.values.shape[1] != len(self.columns):
             raise BadInput(
                 f"party '{self.name}': expected {len(self.columns)} columns of values, got {self.values.shape[1]}"
@@ -89,7 +89,10 @@ class Feature:
 
 @dataclass(frozen=True)
 class Federation:
-    """Parties with their rows aligned; the active one holds the label. The model's columns are theirs, in party order."""
+    """Parties with their rows aligned; the active one holds the label. The model's columns are theirs, in party order.
+
+    The active party may hold nothing but the label; every other party holds columns.
+    """
 
     parties: tuple[Party, ...]
     active: str
@@ -106,6 +109,8 @@ class Federation:
         if self.active not in names:
             raise BadInput(f"the active party '{self.active}' is not among the parties{suggest(self.active, names)}")
         for party in self.parties:
+            if not party.columns and party.name != self.active:
+                raise BadInput(f"party '{party.name}' has no columns; give it at least one feature")
             if len(party.values) != len(self.label):
                 raise BadInput(
                     f"party '{party.name}' has {len(party.values)} rows, the label has {len(self.label)}; align them first"
@@ -169,6 +174,44 @@ def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Fed
             taken[name] = party
         index = [position[name] for name in names]
         parties.append(Party(party, tuple(table.columns[i] for i in index), table.values[:, index]))
+    return Federation(tuple(parties), active, table.label, table.classes, table.notes)
+
+
+def shape_of(columns: Sequence[Column]) -> tuple[int, int, int] | None:
+    """Channels, height and width of the picture that these columns are, channel by channel and row by row; else nothing.
+
+    >>> shape_of([Column(f"p{i}", place=(0, i // 2, 7 + i % 2)) for i in range(6)])
+    (1, 3, 2)
+    """
+    places = [column.place for column in columns if column.place is not None]
+    if not places or len(places) < len(columns):
+        return None
+    corner = np.array(places).min(axis=0)
+    channels, height, width = np.array(places).max(axis=0) - corner + 1
+    order = np.stack(np.unravel_index(np.arange(channels * height * width), (channels, height, width)), axis=1)
+    whole = len(order) == len(places) and (np.array(places) - corner == order).all()
+    return (int(channels), int(height), int(width)) if whole else None
+
+
+def split_into_tiles(table: Table, count: int, active: str = "server") -> Federation:
+    """jin2021's federation: each worker holds one tile of every picture, the active party the labels and no column."""
+    shape = shape_of(table.columns)
+    if shape is None or table.label is None:
+        raise BadInput(f"'{table.name}' is no set of pictures with labels, so it cannot be dealt out as tiles")
+    side = math.isqrt(count)
+    _, height, width = shape
+    if side * side != count or side < 2 or height % side or width % side:
+        fits = [n * n for n in range(2, 9) if height % n == 0 and width % n == 0]
+        raise BadInput(
+            f"tiles: {height} x {width} pixels go into {', '.join(map(str, fits))} square tiles, not {count}"
+        )
+    parties = [Party(active, (), np.zeros((len(table.values), 0)))]
+    tile = np.array(
+        [(c.place[1] * side // height) * side + c.place[2] * side // width for c in table.columns if c.place]
+    )
+    for number in range(count):
+        index = np.flatnonzero(tile == number)
+        parties.append(Party(f"tile_{number + 1}", tuple(table.columns[i] for i in index), table.values[:, index]))
     return Federation(tuple(parties), active, table.label, table.classes, table.notes)
 
 

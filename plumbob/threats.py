@@ -60,7 +60,7 @@ class AuxiliaryRows(Grant):
 
 @dataclass(frozen=True)
 class Threat:
-    """Who is curious, and what it is granted. The active party is always among the curious here.
+    """Who is curious, and what it is granted: the active party and who helps it, or the coordinator by itself.
 
     >>> LUO2021.grants
     (WhiteBox(), Schema())
@@ -71,13 +71,16 @@ class Threat:
     grants: tuple[Grant, ...] = ()
     colluding: tuple[str, ...] = ()  # passive parties that tell the active one all they have
     colluding_all_but: int | None = None  # or: all passive parties except the last so many
-    corrupted: bool = False  # whether the coordinator tells the active party all it has
+    corrupted: bool = False  # whether the coordinator is among the curious, and tells the active party all it has
+    active: bool = True  # whether the active party is among them; if not, it is the coordinator by itself
 
     def grant(self, kind: type[Grant]) -> Grant | None:
         return next((grant for grant in self.grants if isinstance(grant, kind)), None)
 
     def curious(self, active: str, parties: Sequence[str]) -> tuple[str, ...]:
         """Names of the curious parties in a federation, the active one first."""
+        if not self.active:
+            return (COORDINATOR,)
         passive = [name for name in parties if name != active]
         for name in self.colluding:
             if name not in passive:
@@ -127,6 +130,13 @@ THREATS: dict[str, Threat] = {
             "the active party with the coordinator, which sees the messages of training and opens what is encrypted",
             (Schema(),),
             corrupted=True,
+        ),
+        Threat(
+            "coordinator",
+            "the coordinator by itself, without label or columns, which knows column names and ranges",
+            (Schema(),),
+            corrupted=True,
+            active=False,
         ),
     )
 }
@@ -226,7 +236,8 @@ def cut(transcript: Transcript, threat: Threat) -> View:
     known = np.array([i for i, owner in enumerate(owners) if owner in curious], dtype=np.int64)
     unknown = np.array([i for i, owner in enumerate(owners) if owner not in curious], dtype=np.int64)
     columns = {party: transcript.sealed(party)["columns"] for party in transcript.parties if party in curious}
-    own = np.hstack([columns[party] for party in transcript.parties if party in curious])
+    rows = len(transcript.sealed(transcript.active)["columns"])
+    own = np.hstack([np.zeros((rows, 0)), *columns.values()])
     schema = threat.grant(Schema) is not None
     names = tuple(transcript.features[i].name if schema else f"unknown {k + 1}" for k, i in enumerate(unknown))
     coordinator = transcript.sealed(COORDINATOR)

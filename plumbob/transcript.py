@@ -161,6 +161,8 @@ def _checked(path: Path, meta: dict[str, Any], arrays: dict[str, Array]) -> Iter
 
 def _feature(entry: dict[str, Any]) -> Feature:
     fields = {key: value for key, value in entry.items() if key != "party"}
+    if fields.get("place") is not None:
+        fields["place"] = tuple(fields["place"])
     return Feature(entry["party"], Column(**fields))
 
 

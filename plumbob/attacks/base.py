@@ -45,6 +45,8 @@ class Guess:
     values: FloatArray | None = None
     branches: Branches | None = None
     orders: Orders | None = None
+    labels: IntArray | None = None  # the rows' classes, where the attack reads them too; -1 where it does not
+    path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
 
 class Attack(ABC):
@@ -56,6 +58,7 @@ class Attack(ABC):
     protocols: ClassVar[tuple[str, ...]]
     requires: ClassVar[tuple[type[Grant], ...]] = ()
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
+    needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
 
     @abstractmethod
     def run(self, view: View, rng: np.random.Generator) -> Guess:
@@ -74,4 +77,6 @@ class Attack(ABC):
                 return "needs the model (white box)" if kind is WhiteBox else f"needs {kind().words}"
         if self.corrupted and not threat.corrupted:
             return "needs the coordinator"
+        if self.needs_active and not threat.active:
+            return "needs the active party"
         return None

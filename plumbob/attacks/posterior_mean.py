@@ -116,6 +116,8 @@ def without_scores(view: View) -> FloatArray:
     if view.auxiliary is not None:
         known, unknown = view.auxiliary[:, view.known], view.auxiliary[:, view.unknown]
         return np.clip(from_complete_rows(view.own, known, unknown)[0], 0.0, 1.0)
+    if not view.own.shape[1]:
+        return np.full((len(view.own), len(view.unknown)), 0.5)
     means = view.own.mean(axis=0)
     centre = (means.sum() + PSEUDO / 2.0) / (len(means) + PSEUDO)
     shift, _ = row_shift(view.own)

@@ -75,6 +75,7 @@ class DataPlan(_Part):
     align: Literal["psi", "ids"] = "psi"
     ignore: tuple[str, ...] = ()
     sample: int | None = Field(default=None, ge=40)
+    tiles: int | None = Field(default=None, ge=4, le=64)
     rules: RulesPlan = RulesPlan()
 
     @model_validator(mode="after")
@@ -100,11 +101,27 @@ class DataPlan(_Part):
             for key in ("label", "label_bins", "id"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"'{key}' is for your own files; the data set '{self.name}' has its own")
+            if self.tiles is not None and registry.find(self.name).kind != "image":
+                raise ValueError(f"'tiles' are for pictures; the data set '{self.name}' is a table")
+            if self.pictures and self.parties:
+                raise ValueError(f"'{self.name}' is dealt out as tiles ('tiles'), so it takes no 'parties'")
+        elif self.tiles is not None:
+            raise ValueError("'tiles' are for data sets of pictures ('name'), not for your own tables")
         if self.active is not None and self.parties and self.active not in self.parties:
             raise ValueError(f"the active party '{self.active}' is not one of the parties: {', '.join(self.parties)}")
         if self.active is None and self.parties and not own_files:
             raise ValueError("say which party holds the label ('active')")
         return self
+
+    @property
+    def pictures(self) -> bool:
+        """Whether it is a data set of pictures, which are dealt out as tiles."""
+        return self.name is not None and registry.find(self.name).kind == "image"
+
+    @property
+    def given(self) -> bool:
+        """Whether the plan says who holds what, so that no columns are dealt out at random."""
+        return bool(self.parties) or self.pictures
 
 
 class ThreatPlan(_Part):
@@ -132,9 +149,16 @@ class ThreatPlan(_Part):
         helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
         helpers = " and ".join(filter(None, (helpers, "the coordinator" if base.corrupted else "")))
         who = f"the active party with {helpers}" if helpers else "the active party"
+        who = who if base.active else "the coordinator by itself"
         known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
         return Threat(
-            self.name, f"{who}, knowing {known}", tuple(grants), tuple(colluding), everyone_but, base.corrupted
+            self.name,
+            f"{who}, knowing {known}",
+            tuple(grants),
+            tuple(colluding),
+            everyone_but,
+            base.corrupted,
+            base.active,
         )
 
 
@@ -216,14 +240,15 @@ class Plan(_Part):
         for kind, names in (("threat", [t.name for t in self.threats]), ("attack", list(self.attacks or ()))):
             if len(set(names)) < len(names):
                 raise ValueError(f"every {kind} needs a name of its own, got {', '.join(names)}")
-        if self.data.parties and self.unknown is not None:
-            raise ValueError("'unknown' deals columns out at random, but the plan names 'parties'; drop one of them")
+        if self.data.given and self.unknown is not None:
+            what = "names 'parties'" if self.data.parties else "deals pictures out as tiles"
+            raise ValueError(f"'unknown' deals columns out at random, but the plan {what}; drop one of them")
         return self
 
     def filled(self) -> Plan:
         """The same plan with the effort's numbers where it is silent, so that it can be kept and repeated."""
         values = dict(EFFORTS[self.effort])
-        if self.data.parties:
+        if self.data.given:
             values.pop("unknown")
         silent = {key: value for key, value in values.items() if getattr(self, key) is None}
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
@@ -236,7 +261,7 @@ class Plan(_Part):
         boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
         missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]
         threats = (*self.threats, *(ThreatPlan(name=name) for name in missing))
-        dealt = self.unknown is None and not self.data.parties
+        dealt = self.unknown is None and not self.data.given
         unknown = sweep.UNKNOWN if dealt else self.unknown
         return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown})
 

@@ -16,8 +16,20 @@ from plumbob.data.align import align
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import complete_rows, prepare
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import Federation, FloatArray, IntArray, Party, Table, halves, split, split_at_random
+from plumbob.federation import (
+    Federation,
+    FloatArray,
+    IntArray,
+    Party,
+    Table,
+    halves,
+    split,
+    split_at_random,
+    split_into_tiles,
+)
 from plumbob.transcript import Transcript
+
+TILES = 4  # of a picture, where the plan is silent: jin2021's four workers
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class Source:
     table: Table | None
     notes: tuple[str, ...]
     alignment: Transcript | None = None  # the messages of the private set intersection, where one was run
+    public: bool = False  # a published data set: pictures of its rows may be shown
 
     @property
     def values(self) -> FloatArray:
@@ -85,6 +98,9 @@ def open_source(plan: DataPlan, seed: int = 0) -> Source:
 def _opened(plan: DataPlan) -> Source:
     if plan.name is not None:
         table = registry.load(plan.name, rules=plan.rules.rules() if plan.rules != type(plan.rules)() else None)
+        if plan.pictures:
+            federation = split_into_tiles(_without(table, plan.ignore), plan.tiles or TILES)
+            return Source(table.name, federation, None, table.notes, public=table.public)
         return _from_table(plan, _without(table, plan.ignore))
     if plan.file is not None:
         assert plan.label is not None

@@ -23,7 +23,7 @@ from plumbob.data.catalogue import DATA_SETS, DataSet
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import Table
+from plumbob.federation import Column, Table
 
 
 def find(name: str) -> DataSet:
@@ -42,7 +42,7 @@ def load(name: str, *, rules: Rules | None = None) -> Table:
     """
     entry = find(name)
     if entry.kind == "image":
-        raise BadInput(f"data set '{name}' is of pictures, not a table; name one of {', '.join(_tables())}")
+        return pictures_as_table(name, *images(name))
     frame = _built_in_frame(name) if entry.file is None else read_frame(checked_file(entry))
     table = prepare(
         _variant(frame, entry),
@@ -54,6 +54,21 @@ def load(name: str, *, rules: Rules | None = None) -> Table:
         label_bins=entry.label_bins,
     )
     return replace(table, public=True)
+
+
+def pictures_as_table(name: str, pictures: NDArray[np.uint8], labels: NDArray[np.int64]) -> Table:
+    """Every pixel a column, channel by channel and row by row, so that any rectangle of them is a picture again."""
+    deep = pictures if pictures.ndim == 4 else pictures[..., None]
+    height, width, channels = deep.shape[1:]
+    places = [(c, y, x) for c in range(channels) for y in range(height) for x in range(width)]
+    letters = "rgb" if channels == 3 else "abcdefgh"
+    columns = tuple(
+        Column(f"{letters[c] if channels > 1 else 'p'}_{y}_{x}", low=0.0, high=255.0, step=1.0, place=(c, y, x))
+        for c, y, x in places
+    )
+    values = deep.transpose(0, 3, 1, 2).reshape(len(deep), -1).astype(np.float64) / 255.0
+    classes, label = np.unique(labels, return_inverse=True)
+    return Table(name, columns, values, label.astype(np.int64), tuple(str(c) for c in classes), public=True)
 
 
 def images(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -158,10 +173,6 @@ def read_images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
             return arrays["images"].astype(np.uint8, copy=False), arrays["labels"].astype(np.int64, copy=False)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise BadInput(f"'{path}' is not a file of pictures and labels") from error
-
-
-def _tables() -> list[str]:
-    return [entry.name for entry in DATA_SETS.values() if entry.kind != "image"]
 
 
 def _variant(frame: pd.DataFrame, entry: DataSet) -> pd.DataFrame:
