@@ -191,7 +191,10 @@ class View:
             "curious": list(self.curious),
             "classes": list(self.classes),
             "unknown_names": list(self.unknown_names),
-            "messages": [message.header | {"link": message.link} for message in self.messages],
+            "messages": [
+                message.header | {"link": message.link, "whole": message.whole, "size": message.size}
+                for message in self.messages
+            ],
             "white_box": self.model is not None,
         }
         bundle.save(path, meta, arrays)

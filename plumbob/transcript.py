@@ -13,7 +13,7 @@ import numpy as np
 from plumbob import bundle
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.federation import Column, Feature
+from plumbob.federation import Column, Feature, IntArray
 
 COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
 _GENESIS = "0" * 64
@@ -30,6 +30,13 @@ class Message:
     name: str
     payload: Array
     link: str  # hash of this message and of all before it
+    whole: str = ""  # of a message of which the receiver kept a part only: the hash of all of it
+    size: int = 0  # and its bytes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that crossed, whether they were kept or not."""
+        return self.size if self.whole else self.payload.nbytes
 
     @property
     def header(self) -> dict[str, Any]:
@@ -74,16 +81,32 @@ class Transcript:
         """What a party keeps to itself, such as its columns. Threats and scoring open it, attacks never."""
         return dict(self._sealed[party])
 
-    def send(self, sender: str, receiver: str, phase: str, round: int, name: str, payload: Array) -> Array:
-        """Pass a payload on and record it; what comes back is the receiver's own copy, which nobody can change."""
+    def send(
+        self,
+        sender: str,
+        receiver: str,
+        phase: str,
+        round: int,
+        name: str,
+        payload: Array,
+        kept: IntArray | None = None,
+    ) -> Array:
+        """Pass a payload on and record it; what comes back is the receiver's own copy, which nobody can change.
+
+        `kept` are the cells that are written down where nobody has room for all: a thousand rounds of a network's gradients
+        are gigabytes. The chain of hashes and the count of bytes are of the whole message.
+        """
         for end in (sender, receiver):
             if end not in self._sealed:
                 raise BadInput(f"no party '{end}' in this run; known: {', '.join(self._sealed)}")
         received = _frozen(payload)
+        stored = received if kept is None else _frozen(received.reshape(-1)[kept])
         header = {"sender": sender, "receiver": receiver, "phase": phase, "round": round, "name": name}
         previous = self._messages[-1].link if self._messages else _GENESIS
-        link = _link(previous, header, bundle.digest(received))
-        self._messages.append(Message(sender, receiver, phase, round, name, received, link))
+        whole = "" if kept is None else bundle.digest(received)
+        link = _link(previous, header, whole + bundle.digest(stored))
+        size = 0 if kept is None else received.nbytes
+        self._messages.append(Message(sender, receiver, phase, round, name, stored, link, whole, size))
         return received
 
     def seal(self, party: str, name: str, array: Array) -> None:
@@ -100,7 +123,7 @@ class Transcript:
         """Payload bytes that each party sent, those that sent any."""
         sent: dict[str, int] = {}
         for message in self._messages:
-            sent[message.sender] = sent.get(message.sender, 0) + message.payload.nbytes
+            sent[message.sender] = sent.get(message.sender, 0) + message.nbytes
         return sent
 
     def save(self, path: Path) -> None:
@@ -115,7 +138,7 @@ class Transcript:
             "parties": list(self.parties),
             "features": [{"party": feature.party, **asdict(feature.column)} for feature in self.features],
             "classes": list(self.classes),
-            "messages": [message.header | {"link": message.link} for message in self._messages],
+            "messages": [message.header | {"link": message.link} | _trimmed(message) for message in self._messages],
             "sealed": {party: list(state) for party, state in self._sealed.items()},
             "head": self._messages[-1].link if self._messages else _GENESIS,
         }
@@ -150,13 +173,18 @@ def _checked(path: Path, meta: dict[str, Any], arrays: dict[str, Array]) -> Iter
         if f"message/{i}" not in arrays:
             raise BadInput(f"{path}: message {i} is missing")
         payload = arrays[f"message/{i}"]
-        link = _link(previous, header, bundle.digest(payload))
+        whole, size = entry.get("whole", ""), entry.get("size", 0)
+        link = _link(previous, header, whole + bundle.digest(payload))
         if link != entry["link"]:
             raise BadInput(f"{path}: the hash chain breaks at message {i}: changed, moved, or one is missing")
-        yield Message(**header, payload=payload, link=link)
+        yield Message(**header, payload=payload, link=link, whole=whole, size=size)
         previous = link
     if previous != meta["head"]:
         raise BadInput(f"{path}: the transcript ends before its last message")
+
+
+def _trimmed(message: Message) -> dict[str, Any]:
+    return {"whole": message.whole, "size": message.size} if message.whole else {}
 
 
 def _feature(entry: dict[str, Any]) -> Feature:

@@ -1,0 +1,443 @@
+"""Convolutions undone from above, one block at a time (ours): Step III of jin2021 without descent from noise.
+
+A block is y = pool(act(conv(x))). From above come y and the gradient d at y, for every row; wanted is x.
+    below   If x has fewer cells than y, y alone determines it: with the winners of the pooling fixed the block is linear in
+            x, so Gauss-Newton steps (least squares by conjugate gradients, winners taken anew) run into the exact answer.
+    decoded If not, the rows' own weight gradients help: they are D' P, with P the patches of x (positions x taps) and D the
+            gradient at the convolution's outputs, which is d put at each window's winner. Where channels >= positions, P is a
+            least-squares solution given D, and D one given P; each window's winner is the cell at which both agree best.
+            Starting with d spread over the window, a handful of rounds finds all winners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.grad import conv2d_input
+
+CHUNK = 64  # rows solved together
+ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity)
+ENOUGH = 1.25  # cells of y per cell of x from which y alone is asked
+STEPS, POLISH, SOLVES = (
+    8,
+    8,
+    24,
+)  # Gauss-Newton steps on one block, on all at once, and conjugate-gradient steps in each
+DECODES = 12
+PASSES, CLOSE = 2, 1e-4  # ways down at most, and the share of its size by which a representation may be missed
+DEAD = 1e-5  # share of a row's largest value below which a unit after ReLU counts as dead
+DONE = 1e-6  # share of the target's size at which a row's residual counts as gone
+
+
+@dataclass(frozen=True)
+class Block:
+    """One convolution with what follows it, and the name under which its weights' gradients came."""
+
+    key: str
+    conv: nn.Conv2d
+    act: nn.Module
+    pool: nn.MaxPool2d | None
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.act(self.conv(x))
+        return out if self.pool is None else self.pool(out)
+
+    def before(self, x: Tensor) -> tuple[Tensor, Tensor | None, torch.Size]:
+        """The convolution's outputs at the winners, which they are, and the shape before pooling."""
+        u: Tensor = self.conv(x)
+        if self.pool is None:
+            return u, None, u.shape
+        z, winners = functional.max_pool2d(
+            u,
+            self.pool.kernel_size,
+            self.pool.stride,
+            self.pool.padding,
+            ceil_mode=self.pool.ceil_mode,
+            return_indices=True,
+        )
+        return z, winners, u.shape
+
+    def spread(self, y: Tensor, winners: Tensor | None, shape: torch.Size) -> Tensor:
+        """Cells of y put at their winners, zero elsewhere."""
+        if winners is None:
+            return y
+        flat = torch.zeros(len(y), y.shape[1], shape[2] * shape[3])
+        return flat.scatter_add_(2, winners.flatten(2), y.flatten(2)).view(len(y), y.shape[1], *shape[2:])
+
+    def back(self, outer: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """The transposed convolution: gradients at its outputs to those at its inputs."""
+        inner: Tensor = conv2d_input(
+            (len(outer), *shape), self.conv.weight, outer, self.conv.stride, self.conv.padding, self.conv.dilation
+        )
+        return inner
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The activation's slope at these arguments."""
+        act = self.act
+        if isinstance(act, nn.ReLU | nn.LeakyReLU):
+            return torch.where(z > 0, 1.0, act.negative_slope if isinstance(act, nn.LeakyReLU) else 0.0)
+        return self.unacted(act(z))[1]
+
+    def unacted(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Arguments of the activation at which it has these values, and its slopes there; slope 0 where it is flat."""
+        act = self.act
+        if isinstance(act, nn.ReLU):
+            # What is solved for is never exactly 0: how far below 0 it goes shows how far above it noise reaches.
+            noise = torch.where(y < 0, y, 0.0).pow(2).flatten(1).sum(dim=1) / (y < 0).flatten(1).sum(dim=1).clamp_min(1)
+            floor = torch.maximum(4 * noise.sqrt(), DEAD * y.flatten(1).amax(dim=1)).view(-1, 1, 1, 1)
+            alive = y > floor
+            return torch.where(alive, y, 0.0), alive.float()
+        if isinstance(act, nn.LeakyReLU):
+            slope = torch.where(y > 0, 1.0, act.negative_slope)
+            return y / slope, slope
+        if isinstance(act, nn.Sigmoid):
+            inner = y.clamp(1e-7, 1 - 1e-7)
+            return torch.logit(inner), inner * (1 - inner)
+        if isinstance(act, nn.Tanh):
+            inner = y.clamp(-1 + 1e-7, 1 - 1e-7)
+            return torch.atanh(inner), 1 - inner**2
+        return y, torch.ones_like(y)
+
+
+def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
+    """The blocks before a layer, if the module is a plain chain of such; nothing if it is anything else."""
+    if not isinstance(module, nn.Sequential):
+        return None
+    chain = [(name, part) for name, part in module.named_modules() if not isinstance(part, nn.Sequential)]
+    before = chain[: next(i for i, (_, part) in enumerate(chain) if part is until)]
+    blocks: list[Block] = []
+    for name, part in before:
+        if isinstance(part, nn.Conv2d) and part.groups == 1 and part.padding_mode == "zeros":
+            blocks.append(Block(name, part, nn.Identity(), None))
+        elif isinstance(part, nn.Flatten):
+            continue
+        elif (
+            blocks
+            and blocks[-1].pool is None
+            and isinstance(blocks[-1].act, nn.Identity)
+            and isinstance(part, ACTIVATIONS)
+        ):
+            blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, part, None)
+        elif blocks and blocks[-1].pool is None and isinstance(part, nn.MaxPool2d) and part.dilation == 1:
+            blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, blocks[-1].act, part)
+        else:
+            return None
+    return blocks
+
+
+def peel(
+    blocks: list[Block],
+    shape: tuple[int, ...],
+    y: Tensor,
+    above: Tensor,
+    weights: Callable[[str, slice], tuple[Tensor, Tensor] | None],
+) -> Tensor | None:
+    """Inputs of the first block in [0, 1] from outputs `y` of the last and the gradients `above` at them.
+
+    `weights` gives the rows' own gradients of a block's weights (rows x out x in x taps) with the taps they are of, if they
+    are known. Nothing comes back where a block is not determined.
+    """
+    shapes = [torch.Size((1, *shape))]
+    with torch.no_grad():
+        for block in blocks:
+            shapes.append(block.forward(torch.zeros(shapes[-1])).shape)
+        found = []
+        for start in range(0, len(y), CHUNK):
+            rows = slice(start, start + CHUNK)
+            part = _peel_rows(blocks, shapes, y[rows], above[rows], lambda key, rows=rows: weights(key, rows))  # type: ignore[misc]
+            if part is None:
+                return None
+            found.append(part)
+        return torch.cat(found)
+
+
+def _peel_rows(
+    blocks: list[Block],
+    shapes: list[torch.Size],
+    y: Tensor,
+    above: Tensor,
+    weights: Callable[[str], tuple[Tensor, Tensor] | None],
+) -> Tensor | None:
+    """Down block by block; then again from where the answer stands, for rows whose representation it does not give yet."""
+    top = y.reshape(len(y), *shapes[-1][1:])
+    gradient = above.reshape(top.shape)
+    own = {block.key: weights(block.key) for block in blocks if _needs_gradients(block, shapes, blocks)}
+    if any(part is None or not decodable(b, tuple(s[1:]), part[1]) for b, s, part in _asked(blocks, shapes, own)):
+        return None
+    x = torch.full((len(y), *shapes[0][1:]), 0.5)
+    best = torch.full((len(y),), torch.inf)
+    rows = torch.arange(len(y))
+    for turn in range(PASSES):
+        mine = {key: (part[0][rows], part[1]) for key, part in own.items() if part is not None}
+        moved = _down(blocks, shapes, top[rows], gradient[rows], mine, x[rows] if turn else None)
+        moved = polish(blocks, moved, top[rows])
+        reached = moved
+        for block in blocks:
+            reached = block.forward(reached)
+        off = (reached - top[rows]).flatten(1).norm(dim=1) / top[rows].flatten(1).norm(dim=1).clamp_min(1e-30)
+        better = off < best[rows]
+        x[rows[better]], best[rows[better]] = moved[better], off[better]
+        rows = torch.nonzero(best > CLOSE).flatten()
+        if not len(rows):
+            break
+    return x
+
+
+def _needs_gradients(block: Block, shapes: list[torch.Size], blocks: list[Block]) -> bool:
+    """Whether a block's outputs are too few for its inputs; the first one is inverted in any case."""
+    number = next(i for i, other in enumerate(blocks) if other is block)
+    return number > 0 and shapes[number + 1].numel() < ENOUGH * shapes[number].numel()
+
+
+def _asked(
+    blocks: list[Block], shapes: list[torch.Size], own: dict[str, tuple[Tensor, Tensor] | None]
+) -> list[tuple[Block, torch.Size, tuple[Tensor, Tensor] | None]]:
+    return [(block, shape, own[block.key]) for block, shape in zip(blocks, shapes, strict=False) if block.key in own]
+
+
+def _down(
+    blocks: list[Block],
+    shapes: list[torch.Size],
+    top: Tensor,
+    gradient: Tensor,
+    own: dict[str, tuple[Tensor, Tensor]],
+    start: Tensor | None,
+) -> Tensor:
+    """One way down, from nothing or from inputs that are near."""
+    near: list[Tensor | None] = [start]
+    for block in blocks[:-1]:
+        near.append(None if near[-1] is None else block.forward(near[-1]))
+    target, outer, sure = top, gradient, torch.ones_like(top)
+    for number in range(len(blocks) - 1, -1, -1):
+        block, shape = blocks[number], tuple(shapes[number][1:])
+        if block.key in own:
+            target, inner, sure = decode(block, target, outer, shape, *own[block.key], near=near[number])
+            outer = block.back(inner, shape)
+        else:
+            target = invert(block, target, shape, sure, near=near[number], low=0.0 if number else None)
+            sure = torch.ones_like(target)
+    return target
+
+
+def decodable(block: Block, shape: tuple[int, ...], taps: Tensor) -> bool:
+    """Whether patches follow from weight gradients: as many channels as positions, and every cell under some tap."""
+    positions = block.conv(torch.zeros(1, *shape))[0, 0].numel()
+    covered = _fold(block, torch.ones(1, shape[0], len(taps), positions), shape, taps)
+    return block.conv.out_channels >= positions and bool((covered > 0).all()) and block.conv.dilation == (1, 1)
+
+
+def _unfold(block: Block, x: Tensor, taps: Tensor) -> Tensor:
+    """Patches: rows x channels x taps x positions."""
+    conv = block.conv
+    cells = functional.unfold(x, conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]
+    return cells.view(len(x), x.shape[1], -1, cells.shape[2])[:, :, taps]
+
+
+def _fold(block: Block, patches: Tensor, shape: tuple[int, ...], taps: Tensor) -> Tensor:
+    """Sums of all copies of a cell in the patches."""
+    conv = block.conv
+    size = conv.kernel_size[0] * conv.kernel_size[1]
+    every = torch.zeros(len(patches), shape[0], size, patches.shape[3])
+    every[:, :, taps] = patches
+    flat = every.view(len(patches), shape[0] * size, -1)
+    return functional.fold(flat, shape[1:], conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]
+
+
+def decode(
+    block: Block,
+    y: Tensor,
+    above: Tensor,
+    shape: tuple[int, ...],
+    weights: Tensor,
+    taps: Tensor,
+    near: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The block's inputs, the gradient at its convolution's outputs, and how far inputs were determined.
+
+    With inputs that are `near`, their winners are taken first, and what gradients do not tell stays as it is there.
+    """
+    target, slope = block.unacted(y)
+    known = above * slope
+    hidden = block.conv(torch.zeros(len(y), *shape)).shape
+    flat = weights.reshape(len(y), y.shape[1], -1)  # rows x out x (in taps)
+    window = None
+    if block.pool is not None:
+        labels = torch.arange(target[0, 0].numel(), dtype=torch.float32).view(1, 1, *target.shape[2:]) + 1
+        window = _windows(block, labels, hidden)
+    if window is None or near is not None:
+        outer = block.spread(known, None if near is None else block.before(near)[1], hidden)
+    else:
+        sizes = torch.bincount(window.flatten()).clamp_min(1)[window]
+        outer = known.flatten(2)[:, :, window.flatten()].view(hidden) / sizes
+    x = seen = torch.zeros(len(y), *shape)
+    rounds = 1 if window is None else DECODES if near is None else 3
+    for turn in range(rounds):
+        inner = outer.flatten(2).transpose(1, 2)  # rows x positions x out
+        gram = inner @ inner.transpose(1, 2)
+        held = torch.zeros(1) if near is None else _unfold(block, near, taps).flatten(1, 2).transpose(1, 2)
+        rest = inner @ (flat - inner.transpose(1, 2) @ held) if near is not None else inner @ flat
+        share = 1e-2 * 0.4**turn + 1e-7 if near is None else 1e-5
+        solved = _ridge(gram, torch.cat([rest, gram], dim=2), share)
+        # A position that never wins has no gradient; cells are the means of their copies at positions that have one.
+        told = solved[:, :, flat.shape[2] :].diagonal(dim1=1, dim2=2).clamp(0.0, 1.0).pow(8)[:, None, None]
+        told = told if near is None else told.clamp_min(1e-3)
+        patches = (held + solved[:, :, : flat.shape[2]]).transpose(1, 2).reshape(len(y), shape[0], len(taps), -1)
+        seen = _fold(block, told.expand(-1, shape[0], len(taps), -1), shape, taps)
+        x = _fold(block, patches * told, shape, taps) / seen.clamp_min(1e-6)
+        if window is None:
+            break
+        cells = _unfold(block, x.clamp_min(0.0), taps).flatten(1, 2)
+        wanted = _ridge(cells.transpose(1, 2) @ cells, (flat @ cells).transpose(1, 2), 1e-4)
+        wanted = wanted.transpose(1, 2).reshape(hidden)
+        spread = known.flatten(2)[:, :, window.flatten()].view(hidden)
+        reached = target.flatten(2)[:, :, window.flatten()].view(hidden)
+        ahead = block.conv(x.clamp_min(0.0))
+        here = outer != 0
+        noise = _spread_of(wanted - outer, here), _spread_of(ahead - reached, here)
+        winners = _best(block, 2 * wanted * spread / noise[0] - (ahead - reached) ** 2 / noise[1])
+        outer = block.spread(known, winners, hidden)
+    return x, outer, seen.clamp_max(1.0)
+
+
+def _windows(block: Block, labels: Tensor, hidden: torch.Size) -> Tensor:
+    """Which pooled cell every position belongs to."""
+    assert block.pool is not None
+    height, width = hidden[2:]
+    rows = (torch.arange(height) // _pair(block.pool.stride)[0]).clamp_max(labels.shape[2] - 1)
+    columns = (torch.arange(width) // _pair(block.pool.stride)[1]).clamp_max(labels.shape[3] - 1)
+    return rows[:, None] * labels.shape[3] + columns[None, :]
+
+
+def _spread_of(off: Tensor, where: Tensor) -> Tensor:
+    """A row's squared noise, from the mean size of what is off at the places that count; the few wrong ones hardly do."""
+    off = torch.where(where, off.abs(), torch.nan).flatten(1)
+    middle = off.nanmedian(dim=1).values.nan_to_num(0.0).clamp_min(1e-9)
+    return (middle**2).view(-1, 1, 1, 1)
+
+
+def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value
+
+
+def _best(block: Block, agreement: Tensor) -> Tensor:
+    assert block.pool is not None
+    pool = block.pool
+    winners: Tensor = functional.max_pool2d(
+        agreement, pool.kernel_size, pool.stride, pool.padding, ceil_mode=pool.ceil_mode, return_indices=True
+    )[1]
+    return winners
+
+
+def _ridge(matrix: Tensor, right: Tensor, share: float) -> Tensor:
+    """matrix^-1 right, with a share of the mean diagonal added: unit by unit, and still solvable where all is zero."""
+    mean = matrix.diagonal(dim1=1, dim2=2).mean(dim=1).view(-1, 1, 1) * share + 1e-30
+    return torch.linalg.solve(matrix + mean * torch.eye(matrix.shape[1]), right)
+
+
+def invert(
+    block: Block, y: Tensor, shape: tuple[int, ...], sure: Tensor, near: Tensor | None = None, low: float | None = None
+) -> Tensor:
+    """The block's inputs from its outputs where they are sure; in [0, 1], or from `low` upwards where one is given."""
+    start = torch.full((len(y), *shape), 0.5) if near is None else near
+    return _gauss_newton([block], start, y, sure, STEPS, 1e-3, low)
+
+
+def polish(blocks: list[Block], x: Tensor, y: Tensor) -> Tensor:
+    """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
+    return _gauss_newton(blocks, x, y, torch.ones_like(y), POLISH, 1e-5, None)
+
+
+def _gauss_newton(
+    blocks: list[Block], start: Tensor, y: Tensor, sure: Tensor, steps: int, damping: float, low: float | None
+) -> Tensor:
+    """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone are left in peace."""
+    best, smallest = start.clone(), torch.full((len(y),), torch.inf)
+    target, slope = blocks[-1].unacted(y)
+    rows, x = torch.arange(len(y)), start
+    for _ in range(steps + 1):
+        wanted, live = target[rows], slope[rows] > 0
+        inside, tangents = x, []
+        for block in blocks:
+            z, winners, hidden = block.before(inside)
+            last = block is blocks[-1]
+            tangents.append(Tangent(block, winners, hidden, tuple(inside.shape[1:]), None if last else block.slope(z)))
+            inside = block.act(z)
+        residual = wanted - z
+        residual = torch.where(live, residual, residual.clamp_max(0.0)) * sure[rows]
+        off = (_dot(residual, residual) / _dot(wanted, wanted).clamp_min(1e-30)).flatten()
+        better = off < smallest[rows]
+        best[rows[better]], smallest[rows[better]] = x[better], off[better]
+        left = off > DONE**2
+        if not left.any():
+            break
+        weight = (live | (residual < 0)) * sure[rows]
+        step = _least_squares([t.of(left) for t in tangents], weight[left], residual[left], damping, x[left], low)
+        rows, x = rows[left], x[left] + step
+        x = x.clamp(0.0, 1.0) if low is None else x.clamp_min(low)
+    return best
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """A block's linear part at some inputs: winners and slopes fixed."""
+
+    block: Block
+    winners: Tensor | None
+    hidden: torch.Size
+    shape: tuple[int, ...]
+    slope: Tensor | None
+
+    def of(self, rows: Tensor) -> Tangent:
+        """The same for some of the rows."""
+        winners, slope = self.winners, self.slope
+        return replace(
+            self, winners=None if winners is None else winners[rows], slope=None if slope is None else slope[rows]
+        )
+
+    def forward(self, d: Tensor) -> Tensor:
+        conv, winners = self.block.conv, self.winners
+        u = functional.conv2d(d, conv.weight, None, conv.stride, conv.padding, conv.dilation)
+        u = u if winners is None else u.flatten(2).gather(2, winners.flatten(2)).view(winners.shape)
+        return u if self.slope is None else u * self.slope
+
+    def backward(self, g: Tensor) -> Tensor:
+        g = g if self.slope is None else g * self.slope
+        return self.block.back(self.block.spread(g, self.winners, self.hidden), self.shape)
+
+
+def _least_squares(
+    tangents: list[Tangent], weight: Tensor, residual: Tensor, damping: float, x: Tensor, low: float | None
+) -> Tensor:
+    """Conjugate gradients for the step that removes the residual, a little damped; what would leave the box at once stays."""
+
+    def forward(d: Tensor) -> Tensor:
+        for tangent in tangents:
+            d = tangent.forward(d)
+        return d
+
+    def backward(g: Tensor) -> Tensor:
+        for tangent in reversed(tangents):
+            g = tangent.backward(g)
+        return g
+
+    right = backward(weight * residual)
+    leaving = (x <= (low or 0.0)) & (right < 0)
+    free = (~(leaving if low is not None else leaving | ((x >= 1) & (right > 0)))).float()
+    right = right * free
+    step, left, along, size = torch.zeros_like(right), right, right, _dot(right, right)
+    for _ in range(SOLVES):
+        image = (backward(weight * forward(along)) + damping * along) * free
+        length = size / _dot(along, image).clamp_min(1e-30)
+        step, left = step + length * along, left - length * image
+        following = _dot(left, left)
+        along, size = left + following / size.clamp_min(1e-30) * along, following
+    return step
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    product: Tensor = (a * b).flatten(1).sum(dim=1).view(-1, 1, 1, 1)
+    return product

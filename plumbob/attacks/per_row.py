@@ -1,0 +1,93 @@
+"""From sums over batches to single rows: jin2021's Steps I and II as linear algebra.
+
+Step I   Every gradient that arrives is g_t = (1/K) sum of z_n over the rows n of batch t, so with the indicator matrix S (rounds
+         x rows) the rows' own gradients solve S Z = K G, whatever the parameter. jin2021 runs SGD on this for the bias alone.
+Step II  The bias of a fully connected layer has z_n = v_n, the gradient at its outputs; its weights have v_n h_n'. One batch
+         alone gives sum v_n h_n' = V' H: least squares in H, for K <= d2 rows with independent v_n (Theorem 2 asks for
+         N <= d2; see docs/attacks/gradient_peeling.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from plumbob.attacks.uploads import Gradients, Uploads
+from plumbob.federation import FloatArray, IntArray
+
+RANK = 1e-9  # singular values below this share of the largest count as zero
+CHUNK = 8_192  # cells solved at once
+SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
+
+
+@dataclass(frozen=True)
+class Separation:
+    """The pseudo-inverse of the batches of some rounds, and which rows it tells apart from all others."""
+
+    rounds: IntArray
+    inverse: FloatArray  # rows x rounds, the batch sizes included
+    determined: FloatArray  # per row: whether its gradient is determined
+
+    @classmethod
+    def of(cls, uploads: Uploads, rounds: IntArray) -> Separation:
+        """Of the batches of these rounds; the shortest solution where they are too few."""
+        batches = uploads.indicator[rounds]
+        inverse = np.asarray(linalg.pinv(batches, rtol=RANK)) if len(rounds) else np.zeros((batches.shape[1], 0))
+        own = np.einsum("nt,tn->n", inverse, batches)
+        return cls(rounds, inverse * uploads.sizes[rounds], own > 1 - SEPARATE)
+
+    def rows(self, gradients: Gradients) -> FloatArray:
+        """Z: one row's own gradient per row, rows x cells."""
+        total = gradients.values.shape[1]
+        found = np.empty((len(self.inverse), total), dtype=np.float32 if total > CHUNK else np.float64)
+        for start in range(0, total, CHUNK):
+            part = slice(start, start + CHUNK)
+            found[:, part] = self.inverse @ gradients.values[:, part].astype(np.float64)
+        return found
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What rows put into a layer, with the rows for which it is determined."""
+
+    values: FloatArray
+    found: FloatArray  # per row: whether its input is determined
+
+
+def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separated: FloatArray) -> Inputs:
+    """H from a fully connected layer's weight gradients (d2 x d1 cells) and V = `above`, the rows' gradients at its outputs.
+
+    Row by row where all rounds were kept and fit into memory, batch by batch else. A row that stands in several batches is
+    taken from the one in which its v_n is the most distinct; one with v_n = 0 (all its units dead) tells nothing.
+    """
+    total, d2 = above.shape
+    d1 = weights.values.shape[1] // d2
+    scale = float(np.abs(above).max(initial=0.0)) or 1.0
+    spread = np.full(total, np.inf)  # the variance that the batch gives the row's estimate
+    values = np.zeros((total, d1))
+    for position, round in enumerate(weights.rounds):
+        batch = uploads.batches[round]
+        known = batch[separated[batch] & (np.abs(above[batch]).max(axis=1) > RANK * scale)]
+        if len(known) == 0 or not separated[batch].all():
+            continue
+        matrix = above[known] / scale
+        inverse = linalg.pinv(matrix.T, rtol=RANK)  # known rows x d2
+        own = np.einsum("nk,nk->n", inverse, matrix)
+        variance = np.where(own > 1 - SEPARATE, (inverse**2).sum(axis=1), np.inf)
+        better = variance < spread[known]
+        if better.any():
+            gradient = weights.values[position].reshape(d2, d1).astype(np.float64)
+            solved = inverse[better] @ gradient * (len(batch) / scale)
+            values[known[better]], spread[known[better]] = solved, variance[better]
+    return Inputs(values, np.isfinite(spread))
+
+
+def row_inputs(weights: FloatArray, above: FloatArray, separated: FloatArray) -> Inputs:
+    """H from the rows' own weight gradients v_n h_n' (rows x d2 d1): the one h_n that fits best; any batch size will do."""
+    norm = (above**2).sum(axis=1)
+    found = separated & (norm > (RANK * float(np.abs(above).max(initial=0.0))) ** 2)
+    products = weights.reshape(len(above), above.shape[1], -1)
+    values = np.einsum("nk,nkd->nd", above, products) / np.where(found, norm, 1.0)[:, None]
+    return Inputs(np.where(found[:, None], values, 0.0), found)

@@ -1,0 +1,183 @@
+"""What the server of split training holds: who computes what, which rows each batch had, and every gradient sent up.
+
+Read from a view's messages and checked, so that attacks meet numbers of the right shape or one sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray, IntArray
+from plumbob.protocols.networks import NetworkPlan
+from plumbob.protocols.split_training import TOP
+from plumbob.threats import View
+from plumbob.transcript import COORDINATOR, Message
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One party's network. `columns` are its places in the joint model; `unknown` its places in the guess, if it is unknown."""
+
+    name: str
+    plan: NetworkPlan
+    columns: IntArray
+    unknown: IntArray
+
+    @property
+    def attacked(self) -> bool:
+        return len(self.unknown) > 0
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """One parameter's gradients, round by round: `values` is rounds x cells, `cells` their places in the flat parameter."""
+
+    rounds: IntArray
+    values: FloatArray  # in the precision in which they came
+    cells: IntArray
+
+
+class Uploads:
+    """The messages of one training, sorted."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._messages: dict[str, list[Message]] = {}
+        for message in view.messages:
+            self._messages.setdefault(message.name, []).append(message)
+        plans = [NetworkPlan.from_array(m.payload) for m in self._of("network")]
+        self.top = next((plan for plan in plans if plan.party == TOP), None)
+        position = {int(column): i for i, column in enumerate(view.unknown)}
+        self.workers: list[Worker] = []
+        start = 0
+        for plan in plans:
+            if plan.party == TOP:
+                continue
+            columns = np.arange(start, start + plan.inputs)
+            start += plan.inputs
+            unknown = np.array([position[c] for c in columns.tolist() if c in position], dtype=np.int64)
+            self.workers.append(Worker(plan.party, plan, columns, unknown))
+        if start != len(view.known) + len(view.unknown):
+            raise BadInput(f"the networks of this view take {start:,} columns, the parties have another number of them")
+
+    def _of(self, name: str) -> list[Message]:
+        found = self._messages.get(name)
+        if not found:
+            what = "the batch indices: which rows a gradient is the sum of" if name == "rows" else f"a message '{name}'"
+            raise BadInput(f"this attack needs {what}, and the view holds none")
+        return found
+
+    @property
+    def attacked(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.attacked]
+
+    @cached_property
+    def batches(self) -> list[IntArray]:
+        """The rows that the server asked for, round by round."""
+        first = self._of("rows")[0].receiver
+        by_round = {m.round: np.asarray(m.payload) for m in self._of("rows") if m.receiver == first}
+        total = len(self.view.own)
+        if sorted(by_round) != list(range(len(by_round))):
+            missing = next(i for i in range(len(by_round)) if i not in by_round)
+            raise BadInput(
+                f"this attack needs the batch indices of every round, and those of round {missing} are missing"
+            )
+        for number, rows in by_round.items():
+            if len(rows) == 0 or rows.min() < 0 or rows.max() >= total:
+                raise BadInput(f"round {number}: expected row numbers from 0 to {total - 1:,}, got others")
+        return [by_round[number] for number in range(len(by_round))]
+
+    @cached_property
+    def indicator(self) -> FloatArray:
+        """S: a row per round, a column per person, 1 where the person is in the batch."""
+        matrix = np.zeros((len(self.batches), len(self.view.own)))
+        for number, rows in enumerate(self.batches):
+            matrix[number, rows] = 1.0
+        return matrix
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        return np.array([len(rows) for rows in self.batches], dtype=np.float64)
+
+    def gradients(self, party: str, key: str) -> Gradients:
+        """All that was kept of one parameter's gradients, in the rounds of which anything was."""
+        size = int(np.prod(self.parameters(party, 0)[key].shape))
+        kept = self.view.notes.get(f"kept/{party}/{key}")
+        messages = [m for m in self._of(f"gradient/{party}/{key}") if m.payload.size]
+        if not messages:
+            return Gradients(np.zeros(0, dtype=np.int64), np.zeros((0, size)), np.arange(size))
+        whole = all(m.payload.size == size for m in messages) or kept is None or not len(kept)
+        cells = np.arange(size) if whole else np.asarray(kept)
+        for message in messages:
+            if message.payload.size not in (size, len(cells)):
+                raise BadInput(
+                    f"'{message.name}': expected {size:,} numbers, got {message.payload.size:,}; "
+                    "these are gradients of another model"
+                )
+            if not np.isfinite(message.payload).all():
+                raise BadInput(f"'{message.name}' of round {message.round} holds NaN or infinity")
+        chosen = [
+            m.payload.reshape(-1) if m.payload.size == len(cells) else m.payload.reshape(-1)[cells] for m in messages
+        ]
+        return Gradients(np.array([m.round for m in messages]), np.stack(chosen), cells)
+
+    @cached_property
+    def checkpoints(self) -> list[int]:
+        """Rounds before which the parameters are known; only the first where they never change."""
+        some = next(name for name in self._messages if name.startswith("parameter/"))
+        return sorted({m.round for m in self._messages[some] if not m.whole})
+
+    def parameters(self, party: str, checkpoint: int) -> dict[str, Array]:
+        """One network's parameters as they were sent out before a round."""
+        prefix = f"parameter/{party}/"
+        found = {
+            name.removeprefix(prefix): m.payload
+            for name, messages in self._messages.items()
+            if name.startswith(prefix)
+            for m in messages
+            if m.round == checkpoint
+        }
+        if not found:
+            raise BadInput(f"this attack needs the parameters of '{party}', and the view holds none")
+        return found
+
+    def module(self, party: str, checkpoint: int = 0) -> torch.nn.Module:
+        """A party's network, or the top one, with the parameters of that round."""
+        import torch
+
+        plan = next(
+            (p for p in (*(w.plan for w in self.workers), self.top) if p is not None and p.party == party), None
+        )
+        if plan is None:
+            raise BadInput(f"this view names no network of '{party}'")
+        module = plan.build()
+        state = {key: torch.from_numpy(np.array(a)) for key, a in self.parameters(party, checkpoint).items()}
+        own = dict(module.named_parameters())
+        for key, parameter in own.items():
+            if key not in state or state[key].shape != parameter.shape:
+                raise BadInput(f"parameter '{key}' of '{party}' is not of this network; it belongs to another model")
+        with torch.no_grad():
+            for key, parameter in own.items():
+                parameter.copy_(state[key])
+        return module.requires_grad_(False)
+
+    @property
+    def static(self) -> bool:
+        """Whether parameters were sent out once and for all."""
+        some = next(name for name in self._messages if name.startswith("parameter/"))
+        return len({m.round for m in self._messages[some]}) == 1
+
+
+def needs_coordinator(view: View) -> None:
+    """Refuse a view that saw no gradient."""
+    if COORDINATOR not in view.curious:
+        raise BadInput("this attack is the server's: it needs a view of the coordinator")

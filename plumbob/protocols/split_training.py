@@ -1,0 +1,325 @@
+"""Split training with a server (jin2021): workers keep their columns and send up gradients of their own networks.
+
+The coordinator is the server: it holds all parameters and decides which rows a batch has. In every round
+    1  it sends the workers the batch's row numbers, and the parameters where they have changed          "rows"
+    2  each worker sends the active party its network's outputs on them                                  "outputs"
+    3  the active party, which has the label and the top network, answers with the loss's gradient       "output gradients"
+    4  every party sends the coordinator the gradients of its parameters, means over the batch           "gradient/..."
+The server gets no output and no label, only sums over a batch: (1/K) sum over n in batch of dL_n/dparameter. With
+`optimizer: static` parameters stay as they are, jin2021's strongest setting for an attacker; else the server takes steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+from typing import Protocol as Interface
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.errors import BadInput, one_of, positive, whole
+from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
+from plumbob.protocols.networks import NetworkPlan, known_network, seeded
+from plumbob.protocols.training import TrainingProtocol, opened
+from plumbob.transcript import COORDINATOR, Transcript
+
+if TYPE_CHECKING:
+    import torch
+
+Optimizer = Literal["static", "sgd", "adam"]
+Batches = Literal["epochs", "random"]
+TOP = "top"  # the active party's second network, over all outputs
+SMALL = 8_192  # parameters with at most so many numbers are written down in every round
+TESTED = 2_000  # rows of other people that the test accuracy is taken on
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What one party is about to send up in a round. `gradients` are means over the batch, by parameter."""
+
+    party: str
+    round: int
+    module: torch.nn.Module
+    inputs: torch.Tensor
+    output_gradients: torch.Tensor  # of the batch's mean loss, row by row
+    gradients: dict[str, torch.Tensor]
+
+    def by_row(self) -> dict[str, torch.Tensor]:
+        """The gradient of every row's own loss, for defences that clip row by row."""
+        import torch
+
+        parameters = {name: p.detach() for name, p in self.module.named_parameters()}
+
+        def one(parts: dict[str, torch.Tensor], row: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
+            out = torch.func.functional_call(self.module, parts, (row[None],))
+            total: torch.Tensor = (out[0] * above).sum()
+            return total
+
+        grads = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0))
+        return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
+
+
+class Guard(Interface):
+    """A defence at the point `gradients`: changes what is sent up, or which rows the server's numbers mean."""
+
+    def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]: ...
+
+    def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray: ...
+
+    def known(self) -> dict[str, Array]: ...
+
+
+class SplitTraining(TrainingProtocol):
+    """Workers with networks of their own, a server with the gradients. Any `torch.nn.Module` by name."""
+
+    name = "split_training"
+    summary = "workers send a server the gradients of their own networks, batch by batch (jin2021)"
+    key_bits = 0
+
+    def __init__(
+        self,
+        network: str = "auto",
+        top: str = "linear",
+        outputs: int = 10,
+        width: int = 64,
+        batch_size: int = 40,
+        rounds: int = 0,
+        batches: Batches = "random",
+        optimizer: Optimizer = "static",
+        learning_rate: float = 0.001,
+        archive_mb: int = 1_000,
+        guards: Sequence[Guard] = (),
+    ) -> None:
+        self.network = network if network == "auto" else known_network("network", network)
+        self.top = known_network("top", top)
+        self.outputs = whole("outputs", outputs, 1, 10_000)
+        self.width = whole("width", width, 1, 4_096)
+        self.batch_size = whole("batch_size", batch_size, 1)
+        self.rounds = whole("rounds", rounds, 0)  # 0: as many as separate the rows, and a quarter more
+        one_of("batches", batches, get_args(Batches))
+        one_of("optimizer", optimizer, get_args(Optimizer))
+        self.batches, self.optimizer = batches, optimizer
+        self.learning_rate = positive("learning_rate", learning_rate)
+        self.archive_mb = whole("archive_mb", archive_mb, 1)
+        self.guards = tuple(guards)
+
+    def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
+        if self.batch_size > len(federation):
+            raise BadInput(f"batch_size: {self.batch_size:,} rows cannot be drawn from {len(federation):,}")
+        log = opened(self.name, federation, others)
+        for guard in self.guards:
+            for name, array in guard.known().items():
+                log.seal(COORDINATOR, f"defence/{name}", array)
+        with seeded(rng):
+            run = _Run(self, federation, log, rng)
+        losses = [run.round(number) for number in range(run.rounds)]
+        log.seal(COORDINATOR, "training loss", np.array(losses))
+        log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
+        return log
+
+    def plan(self, party: Party) -> NetworkPlan:
+        """The network of one party's columns."""
+        shape = shape_of(party.columns)
+        picture = shape is not None and min(shape[1:]) >= 4
+        name = self.network if self.network != "auto" else "cafe" if picture else "mlp"
+        return NetworkPlan(party.name, name, shape or (len(party.columns),), self.outputs, self.width)
+
+
+@dataclass
+class _Run:
+    """One training under way."""
+
+    protocol: SplitTraining
+    federation: Federation
+    log: Transcript
+    rng: np.random.Generator
+    modules: dict[str, torch.nn.Module] = field(default_factory=dict)
+    inputs: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        import torch
+
+        protocol, federation = self.protocol, self.federation
+        self.plans = {p.name: protocol.plan(p) for p in federation.parties if p.columns}
+        # Workers that add up must have as many outputs as there are classes.
+        outputs = len(federation.classes) if protocol.top == "sum" else protocol.outputs
+        self.plans = {name: NetworkPlan(name, p.network, p.shape, outputs, p.width) for name, p in self.plans.items()}
+        joined = (len(self.plans), outputs)
+        self.plans[TOP] = NetworkPlan(TOP, protocol.top, joined, len(federation.classes), protocol.width)
+        self.modules = {name: plan.build() for name, plan in self.plans.items()}
+        self.inputs = {
+            name: _tensor(federation[name].values, plan.shape) for name, plan in self.plans.items() if name != TOP
+        }
+        self.label = torch.from_numpy(federation.label)
+        self.rounds = protocol.rounds or len(federation) + len(federation) // 4
+        self.order = _batches(protocol, len(federation), self.rounds, self.rng)
+        self.archive = Archive.of(self.modules, self.order, len(federation), protocol.archive_mb)
+        for name, plan in self.plans.items():
+            self.log.send(COORDINATOR, self._holder(name), "setup", 0, "network", plan.to_array())
+            for key, cells in self.archive.cells.get(name, {}).items():
+                self.log.seal(COORDINATOR, f"notes/kept/{name}/{key}", cells)
+        self._send_parameters(0)
+        kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+        kind = kinds.get(protocol.optimizer)
+        everything = [p for module in self.modules.values() for p in module.parameters()]
+        self.optimizer = None if kind is None else kind(everything, lr=protocol.learning_rate)
+
+    def _holder(self, name: str) -> str:
+        return self.federation.active if name == TOP else name
+
+    def _send_parameters(self, round: int) -> None:
+        full = self.archive.full(round)
+        for name, module in self.modules.items():
+            for key, parameter in module.named_parameters():
+                kept = None if full else np.zeros(0, dtype=np.int64)
+                payload = parameter.detach().numpy()
+                where = f"parameter/{name}/{key}"
+                self.log.send(COORDINATOR, self._holder(name), "train", round, where, payload, kept)
+
+    def round(self, number: int) -> float:
+        """One batch: outputs to the active party, gradients of outputs back, gradients of parameters up."""
+        import torch
+
+        protocol, log, active = self.protocol, self.log, self.federation.active
+        if number and self.optimizer is not None:
+            self._send_parameters(number)
+        told, rows = self.order[number], self.order[number]
+        for name in self.plans:
+            if name != TOP:
+                log.send(COORDINATOR, name, "train", number, "rows", told)
+        for guard in protocol.guards:
+            rows = guard.rows(rows, len(self.federation), number, self.rng)
+        batch = {name: part[torch.from_numpy(rows)] for name, part in self.inputs.items()}
+        outputs = {name: self.modules[name](part) for name, part in batch.items()}
+        arrived = []
+        for name, out in outputs.items():
+            if name != active:
+                log.send(name, active, "train", number, "outputs", out.detach().numpy())
+            arrived.append(out.detach().requires_grad_())
+        joined = torch.stack(arrived, dim=1)
+        loss = torch.nn.functional.cross_entropy(self.modules[TOP](joined), self.label[torch.from_numpy(rows)])
+        top = dict(self.modules[TOP].named_parameters())
+        backwards = torch.autograd.grad(loss, [*top.values(), *arrived])
+        above = dict(zip(outputs, backwards[len(top) :], strict=True))
+        uploads = [Upload(TOP, number, self.modules[TOP], joined.detach(), _top_gradients(self, joined, rows), {})]
+        uploads[0].gradients.update(zip(top, backwards[: len(top)], strict=True))
+        for name, out in outputs.items():
+            if name != active:
+                log.send(active, name, "train", number, "output gradients", above[name].numpy())
+            parameters = dict(self.modules[name].named_parameters())
+            grads = torch.autograd.grad(out, list(parameters.values()), above[name])
+            own = dict(zip(parameters, grads, strict=True))
+            uploads.append(Upload(name, number, self.modules[name], batch[name], above[name], own))
+        for upload in uploads:
+            self._upload(upload)
+        if self.optimizer is not None:
+            self.optimizer.step()
+        return float(loss.detach())
+
+    def _upload(self, upload: Upload) -> None:
+        import torch
+
+        sent = upload.gradients
+        for guard in self.protocol.guards:
+            sent = guard.upload(Upload(**{**vars(upload), "gradients": sent}), self.rng)
+        sender = self._holder(upload.party)
+        for key, parameter in upload.module.named_parameters():
+            kept = self.archive.kept(upload.party, key, upload.round)
+            where = f"gradient/{upload.party}/{key}"
+            arrived = self.log.send(sender, COORDINATOR, "train", upload.round, where, sent[key].numpy(), kept)
+            parameter.grad = torch.from_numpy(np.array(arrived)) if self.optimizer is not None else None
+
+    def accuracy(self, others: Federation) -> float:
+        """On rows that nobody trained on."""
+        import torch
+
+        count = min(TESTED, len(others))
+        with torch.no_grad():
+            outputs = [
+                module(_tensor(others[name].values[:count], self.plans[name].shape))
+                for name, module in self.modules.items()
+                if name != TOP
+            ]
+            guessed = self.modules[TOP](torch.stack(outputs, dim=1)).argmax(1).numpy()
+        return float(np.mean(guessed == others.label[:count]))
+
+
+def _top_gradients(run: _Run, joined: torch.Tensor, rows: IntArray) -> torch.Tensor:
+    """The gradient of the batch's mean loss at the top network's outputs: (softmax - label) / K."""
+    import torch
+
+    with torch.no_grad():
+        scores = torch.softmax(run.modules[TOP](joined), dim=1)
+        scores[torch.arange(len(rows)), run.label[torch.from_numpy(rows)]] -= 1
+    return scores / len(rows)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What the server writes down. Everything, where there is room; else what an attack has use for.
+
+    Small parameters in every round; of convolutions the taps nearest their centre, in every round; of large matrices all, in
+    rounds that hold a row none of the earlier such rounds held.
+    """
+
+    everything: bool
+    cells: dict[str, dict[str, IntArray]]  # by party and parameter: the cells kept in ordinary rounds
+    covering: frozenset[int]
+
+    @classmethod
+    def of(cls, modules: Mapping[str, torch.nn.Module], order: Sequence[IntArray], rows: int, room_mb: int) -> Archive:
+        sizes = [p.numel() for module in modules.values() for p in module.parameters()]
+        if 4e-6 * sum(sizes) * len(order) <= room_mb:
+            return cls(True, {}, frozenset())
+        seen, covering = np.zeros(rows, dtype=bool), []
+        for number, batch in enumerate(order):
+            if not seen[batch].all():
+                covering.append(number)
+                seen[batch] = True
+        cells = {
+            name: {key: _central(p.shape) for key, p in module.named_parameters() if p.numel() > SMALL}
+            for name, module in modules.items()
+        }
+        return cls(False, cells, frozenset(covering))
+
+    def full(self, round: int) -> bool:
+        return self.everything or round in self.covering or round == 0
+
+    def kept(self, party: str, key: str, round: int) -> IntArray | None:
+        """The cells of a parameter that are kept in a round; nothing for all of them."""
+        cells = None if self.everything else self.cells[party].get(key)
+        matrix = cells is not None and len(cells) == 0
+        return None if cells is None or (matrix and round in self.covering) else cells
+
+
+def _central(shape: Sequence[int]) -> IntArray:
+    """Cells of a convolution's weights at its five taps nearest the centre; none of a matrix."""
+    if len(shape) != 4:
+        return np.zeros(0, dtype=np.int64)
+    height, width = shape[2:]
+    rows, columns = np.indices((height, width))
+    far = np.abs(rows - (height - 1) / 2) + np.abs(columns - (width - 1) / 2)
+    taps = np.sort(np.argsort(far.ravel(), kind="stable")[:5])
+    cells = np.arange(int(np.prod(shape))).reshape(*shape[:2], -1)[:, :, taps]
+    return np.asarray(cells.ravel(), dtype=np.int64)
+
+
+def _batches(protocol: SplitTraining, rows: int, rounds: int, rng: np.random.Generator) -> list[IntArray]:
+    """Row numbers of every round's batch: a fresh choice each time (jin2021), or epochs through all rows."""
+    size = protocol.batch_size
+    if protocol.batches == "random":
+        return [np.sort(rng.permutation(rows)[:size]) for _ in range(rounds)]
+    each = rows // size
+    order: list[IntArray] = []
+    while len(order) < rounds:
+        shuffled = rng.permutation(rows)
+        order += [np.sort(shuffled[i * size : (i + 1) * size]) for i in range(each)]
+    return order[:rounds]
+
+
+def _tensor(values: FloatArray, shape: tuple[int, ...]) -> torch.Tensor:
+    import torch
+
+    return torch.from_numpy(values.astype(np.float32)).reshape(len(values), *shape)
