@@ -249,6 +249,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         leaking=sum(any(verdict.level != "none" for verdict in parts) for parts in levels.values()),
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
+        pictures=all(finding.score.images is not None for finding in findings),
     )
 
 
