@@ -54,6 +54,7 @@ class Mark:
     leaking: int  # columns
     columns: int
     attacks: tuple[str, ...]  # all that were tried
+    pictures: bool = False  # whose columns are tiles, and whose attack accuracy nobody measured
 
 
 @dataclass(frozen=True)
