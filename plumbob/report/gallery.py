@@ -16,8 +16,8 @@ from plumbob.report.figures import Figure
 from plumbob.scoring.images import ImageScore
 
 LEFT_OUT = (
-    "Pictures of the rows are left out, because this data set is not known to be public. If it may be shown, "
-    "`plumbob audit --show-pictures` puts them in."
+    "Pictures of the rows are left out, because this data set is not known to be public. If it may be shown, run "
+    "plumbob audit with --show-pictures."
 )
 SHOWN = (
     "Real pictures above the recovered ones, the first rows of the first trial; pixels that the curious side holds itself "
@@ -50,6 +50,10 @@ class Gallery:
 
     def __bool__(self) -> bool:
         return bool(self.exhibits or self.figures)
+
+    @property
+    def heading(self) -> str:
+        return "What was recovered of the pictures?" if self.exhibits else "How did the training go?"
 
     @property
     def shown(self) -> bool:

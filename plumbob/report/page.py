@@ -1,6 +1,7 @@
 """The report as one HTML page that needs no network: the answer first, then charts, method and how to repeat it.
 
-The page holds names, verdicts and averages, never a raw value of a row, unless contact sheets of pictures are given. Equal findings give equal bytes.
+The page holds names, verdicts and averages, never a raw value of a row, unless it is given contact sheets of pictures. Equal
+findings give equal bytes.
 """
 
 from __future__ import annotations

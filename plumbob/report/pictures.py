@@ -83,7 +83,7 @@ def contact_sheet(real: FloatArray, recovered: FloatArray) -> Bytes:
 def _band(pictures: FloatArray, places: int) -> FloatArray:
     """Pictures side by side on so many places, enlarged."""
     large = pictures.repeat(ENLARGED, axis=2).repeat(ENLARGED, axis=3).transpose(0, 2, 3, 1)
-    count, height, width, channels = large.shape
+    height, width, channels = large.shape[1:]
     band = np.full((height, places * (width + GAP), channels), PAPER)
     for i, picture in enumerate(large):
         band[:, i * (width + GAP) : i * (width + GAP) + width] = picture
