@@ -26,7 +26,7 @@ SHOWN = (
 READ = (
     "PSNR says how close a recovered tile is to the real one: 20 dB is an error of a tenth of the range from black to white, "
     "40 dB of a hundredth; it is capped at 100 dB. SSIM is 1 for the same structure, 0 for none. A tile counts as exact if no "
-    "pixel is off by half a grey level or more. The mean picture is what guessing every pixel’s true mean reaches."
+    "pixel is off by more than half a grey level. The mean picture is what guessing every pixel’s true mean reaches."
 )
 
 
@@ -116,9 +116,14 @@ def _boxes(findings: Sequence[Finding]) -> list[Figure]:
 def _paths(findings: Sequence[Finding]) -> list[Figure]:
     """PSNR against iteration, of attacks by steps."""
     walked = [finding for finding in findings if len(_images(finding).path) > 1]
+    one = len({finding.attack for finding in walked}) == 1
+
+    def name(finding: Finding) -> str:
+        return defence_words(finding.defence) if one else _attacked(finding)
+
     x, y = "iteration of the attack", "mean PSNR, dB (higher: more is learnt)"
     return [
-        _lines(f"PSNR while the attack runs: {scene}", parts, _attacked, lambda f: _images(f).path, x, y)
+        _lines(f"PSNR while the attack runs: {scene}", parts, name, lambda f: _images(f).path, x, y)
         for scene, parts in group(walked, lambda f: _scene(f)).items()
     ]
 
@@ -126,9 +131,11 @@ def _paths(findings: Sequence[Finding]) -> list[Figure]:
 def _losses(findings: Sequence[Finding]) -> list[Figure]:
     """Training loss against round: a protection that leaks nothing may also train nothing."""
     trained = [finding for finding in findings if len(finding.training_loss) > 1]
+    one = len({finding.protocol for finding in trained}) == 1
 
     def name(finding: Finding) -> str:
-        return f"{label(finding.protocol)}, {defence_words(finding.defence)}"
+        protection = defence_words(finding.defence)
+        return protection if one else f"{label(finding.protocol)}, {protection}"
 
     return [
         _lines(f"Training loss: {short(data)}", parts, name, lambda f: f.training_loss, "round of training", "loss")

@@ -173,7 +173,7 @@ def test_the_section_shows_what_it_is_given_and_says_what_it_is_not() -> None:
     names = [figure.heading.split(":")[0] for figure in with_sheets.figures]
     assert names == ["PSNR", "PSNR while the attack runs", "Training loss"]
     lines = {row[0] for row in with_sheets.figures[2].rows}
-    assert lines == {"split training, without defence", "split training, with noise"}
+    assert lines == {"without defence", "with noise"}
     assert not gallery(samples.audit(), {})
 
 
