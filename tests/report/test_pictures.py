@@ -25,7 +25,7 @@ from plumbob.report.gallery import LEFT_OUT, SHOWN, gallery
 from plumbob.report.page import render
 from plumbob.report.pictures import ENLARGED, GAP, assembled, contact_sheet, picture_shape, png, save_sheet
 from plumbob.report.terminal import print_summary
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import made_pictures, picture_world
 
@@ -53,23 +53,6 @@ def decoded(data: bytes) -> np.ndarray:
     lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, -1)
     assert not lines[:, 0].any()
     return lines[:, 1:].reshape(height, width, {0: 1, 2: 3}[colour])
-
-
-def made_findings(defence: str = "none", noise: float = 0.02, **changes: Any) -> list[Finding]:
-    """Two trials of an attack by steps that recovers pictures and labels."""
-    log = picture_world(losses=np.linspace(2, 0.1, 300))
-    view = cut(log, THREATS["coordinator"])
-    truth = truth_of(log, view)
-    found = []
-    for trial in range(2):
-        rng = np.random.default_rng(trial)
-        values = truth.values + rng.normal(0, noise, truth.values.shape)
-        path = ((0, np.full(values.shape, 0.5)), (100, values))
-        judged = score(Guess(truth.names, values, labels=truth.label, path=path), truth, view, rng)
-        base = samples.finding(judged.columns, trial=trial, protocol="split_training", threat="coordinator")
-        changed = {"attack": "tile_recovery", "defence": defence, "training_loss": _losses(log)} | changes
-        found.append(replace(base, key=f"{defence}{trial}", score=judged, unknown=1.0, **changed))
-    return found
 
 
 def page(findings: list[Finding], sheets: dict[str, bytes] | None = None) -> str:
@@ -134,7 +117,7 @@ def test_the_file_of_a_finding_hides_what_the_curious_hold(tmp_path: Path) -> No
 
 
 def test_a_finding_with_pictures_reads_back_as_it_was() -> None:
-    for finding in made_findings():
+    for finding in samples.pictures():
         again = Finding.from_line(finding.to_line())
         assert again == finding
         assert again.score.images == finding.score.images
@@ -162,7 +145,7 @@ def test_a_finding_keeps_few_losses_from_first_to_last_and_no_infinity() -> None
 
 
 def test_the_section_shows_what_it_is_given_and_says_what_it_is_not() -> None:
-    findings = made_findings() + made_findings("noise", 0.4)
+    findings = samples.pictures() + samples.pictures("noise", 0.4)
     with_sheets = gallery(findings, {"none0": png(np.zeros((2, 2, 1), dtype=np.uint8))})
     assert [exhibit.heading for exhibit in with_sheets.exhibits] == [
         "tile recovery, without defence",
@@ -178,7 +161,7 @@ def test_the_section_shows_what_it_is_given_and_says_what_it_is_not() -> None:
 
 
 def test_the_page_has_the_section_and_the_numbers() -> None:
-    findings = made_findings()
+    findings = samples.pictures()
     images = findings[0].score.images
     assert images is not None
     text = page(findings, {"none0": png(np.zeros((2, 2, 1), dtype=np.uint8))})
@@ -196,7 +179,7 @@ def test_the_page_has_the_section_and_the_numbers() -> None:
 
 def test_the_terminal_says_how_good_the_pictures_are() -> None:
     printed = io.StringIO()
-    print_summary(made_findings(), Console(file=printed, width=300))
+    print_summary(samples.pictures(), Console(file=printed, width=300))
     text = printed.getvalue()
     assert "Yes: 4 of 4 tiles leak" in text
     assert "Pictures recovered: 34" in text
