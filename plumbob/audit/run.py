@@ -268,11 +268,11 @@ def _finding(
         bytes_by_party=done.log.bytes_by_party(),
         encryption=done.encryption,
         key_bits=done.key_bits,
-        training_loss=_losses(done.log),
+        training_loss=training_losses(done.log),
     )
 
 
-def _losses(log: Transcript) -> tuple[tuple[int, float], ...]:
+def training_losses(log: Transcript) -> tuple[tuple[int, float], ...]:
     """Rounds and losses that the training sealed, evenly chosen from first to last; a loss that is no number is left out."""
     losses = log.sealed(COORDINATOR).get("training loss", np.zeros(0))
     rounds = np.unique(np.linspace(0, len(losses) - 1, min(len(losses), LOSSES)).round().astype(int))

@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbob.attacks.base import Guess
 from plumbob.audit.finding import Finding
-from plumbob.audit.run import _losses
+from plumbob.audit.run import training_losses
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world
@@ -213,6 +213,6 @@ def pictures(defence: str = "none", noise: float = 0.02, **changes: Any) -> list
         path = ((0, np.full(values.shape, 0.5)), (100, values))
         judged = score(Guess(truth.names, values, labels=truth.label, path=path), truth, view, rng)
         base = finding(judged.columns, trial=trial, protocol="split_training", threat="coordinator")
-        changed = {"attack": "tile_recovery", "defence": defence, "training_loss": _losses(log)} | changes
+        changed = {"attack": "tile_recovery", "defence": defence, "training_loss": training_losses(log)} | changes
         found.append(replace(base, key=f"{defence}{trial}", score=judged, unknown=1.0, **changed))
     return found

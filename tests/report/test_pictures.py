@@ -18,7 +18,7 @@ from rich.console import Console
 from plumbob.app import Result, run_audit
 from plumbob.attacks.base import Guess
 from plumbob.audit.finding import Finding, read_findings
-from plumbob.audit.run import LOSSES, _losses
+from plumbob.audit.run import LOSSES, training_losses
 from plumbob.audit.source import Source
 from plumbob.federation import split_into_tiles
 from plumbob.report.gallery import LEFT_OUT, SHOWN, gallery
@@ -136,12 +136,12 @@ def test_a_finding_of_before_there_were_pictures_reads_back() -> None:
 def test_a_finding_keeps_few_losses_from_first_to_last_and_no_infinity() -> None:
     losses = np.linspace(2, 0.1, 300)
     losses[0] = np.inf
-    kept = _losses(picture_world(losses=losses))
+    kept = training_losses(picture_world(losses=losses))
     assert len(kept) == LOSSES - 1
     assert kept[-1] == (299, pytest.approx(0.1))
     assert all(loss == losses[round] for round, loss in kept)
-    assert _losses(picture_world()) == ()
-    assert _losses(picture_world(losses=np.array([1.0]))) == ((0, 1.0),)
+    assert training_losses(picture_world()) == ()
+    assert training_losses(picture_world(losses=np.array([1.0]))) == ((0, 1.0),)
 
 
 def test_the_section_shows_what_it_is_given_and_says_what_it_is_not() -> None:
