@@ -30,6 +30,7 @@ from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
 from plumbob.federation import halves
 from plumbob.report import page
+from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.threats import AuxiliaryRows
 from plumbob.transcript import Transcript
 
@@ -57,10 +58,13 @@ def run_audit(
     *,
     workers: int = 1,
     transcripts: bool = False,
+    show_pictures: bool = False,
     command: str = "",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Result:
     """Run a plan (or go on with it) and write its folder.
+
+    Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
 
     >>> import tempfile
     >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
@@ -80,24 +84,42 @@ def run_audit(
         store = folder / "findings.jsonl"
         drop_torn_line(store)
         earlier = read_findings(store)
-        done = frozenset(finding.key for finding in earlier)
-        if done - set(wanted):
+        known = frozenset(finding.key for finding in earlier)
+        if known - set(wanted):
             raise BadInput(
                 f"{folder} holds findings of other data or of another version; choose another folder (--out)"
             )
         keep = partial(_keep, folder / "transcripts") if transcripts else None
         if transcripts and source.alignment is not None:
             _keep(folder / "transcripts", source.alignment, "alignment")
+        gallery = folder / "pictures" if source.public or show_pictures else None
+        show = partial(save_sheet, gallery) if gallery is not None else None
+        done = known - _unseen(gallery, earlier)
         total = len(units(plan))
         progress(0, total)
-        for count, findings in enumerate(run(plan, source, workers=workers, done=done, keep=keep), 1):
-            append_findings(store, findings)
+        for count, findings in enumerate(run(plan, source, workers=workers, done=done, keep=keep, show=show), 1):
+            append_findings(store, [finding for finding in findings if finding.key not in known])
             progress(count, total)
         order = {name: i for i, name in enumerate(wanted)}
         findings = sorted(read_findings(store), key=lambda finding: order[finding.key])
         notes = (*source.notes, *_cautions(source), *untried(plan))
-        _render(folder, plan, findings, notes, command)
+        _render(folder, plan, findings, notes, command, _sheets(gallery, findings))
     return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
+
+
+def _unseen(gallery: Path | None, findings: list[Finding]) -> set[str]:
+    """Findings whose pictures are wanted now but were not when they were made: these attacks are run again."""
+    if gallery is None:
+        return set()
+    return {f.key for f in findings if f.score.images is not None and not sheet_path(gallery, f.key).exists()}
+
+
+def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
+    """The contact sheets that may be shown, by key."""
+    if gallery is None:
+        return {}
+    paths = {finding.key: sheet_path(gallery, finding.key) for finding in findings if finding.score.images is not None}
+    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 
 def _plan(plan: Plan | dict[str, Any] | Path | str) -> Plan:
@@ -171,7 +193,14 @@ def _claim(folder: Path, plan: Plan) -> None:
     _write(kept, plan.to_yaml(folder))
 
 
-def _render(folder: Path, plan: Plan, findings: list[Finding], notes: tuple[str, ...], command: str) -> None:
+def _render(
+    folder: Path,
+    plan: Plan,
+    findings: list[Finding],
+    notes: tuple[str, ...],
+    command: str,
+    sheets: dict[str, bytes],
+) -> None:
     surroundings = environment()
     _write(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
     threats = "; ".join(threat.threat().summary for threat in plan.threats)
@@ -183,6 +212,7 @@ def _render(folder: Path, plan: Plan, findings: list[Finding], notes: tuple[str,
         environment=surroundings,
         notes=notes,
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
+        sheets=sheets,
     )
     _write(folder / "report.html", text)
 

@@ -84,6 +84,13 @@ def audit(
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that work at once.")] = 1,
     sweep: Annotated[bool, typer.Option("--sweep", help="Try every defence, and say which one to take.")] = False,
     transcripts: Annotated[bool, typer.Option(help="Keep the transcripts too. They hold raw private values.")] = False,
+    show_pictures: Annotated[
+        bool,
+        typer.Option(
+            "--show-pictures",
+            help="Put pictures of the rows, real and recovered, into the report; only for data that may be shown.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
@@ -104,7 +111,8 @@ def audit(
             out,
             workers=workers,
             transcripts=transcripts,
-            command=_command(plan, seed, effort, sweep),
+            show_pictures=show_pictures,
+            command=_command(plan, seed, effort, sweep, show_pictures),
             progress=advance,
         )
     if as_json:
@@ -116,12 +124,13 @@ def audit(
     console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _command(plan: Path | None, seed: int | None, effort: Effort | None, sweep: bool) -> str:
+def _command(plan: Path | None, seed: int | None, effort: Effort | None, sweep: bool, show_pictures: bool) -> str:
     """The command that repeats an audit, without folders of this machine."""
     words = ["plumbob", "audit"] + ([plan.name] if plan else [])
     words += ["--effort", effort.value] if effort else []
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--sweep"] if sweep else []
+    words += ["--show-pictures"] if show_pictures else []
     return shlex.join(words)
 
 

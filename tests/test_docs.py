@@ -19,6 +19,7 @@ from plumbob.attacks import Attack, attacks
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan, make_plan
 from plumbob.defences import DEFENCES
+from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import world
@@ -131,7 +132,7 @@ def test_every_key_of_a_plan_is_documented(kind: type[Plan]) -> None:
     assert [key for key in kind.model_fields if f"`{key}`" not in text] == []
 
 
-@pytest.mark.parametrize("kind", [Finding, Score, ColumnScore], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [Finding, Score, ColumnScore, ImageScore], ids=lambda kind: kind.__name__)
 def test_every_field_of_a_finding_is_documented(kind: type[Finding]) -> None:
     text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert [field.name for field in fields(kind) if f"`{field.name}`" not in text] == []

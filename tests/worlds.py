@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from plumbob.attacks.codes import MagicNumbers
 from plumbob.data import registry
-from plumbob.federation import Column, Federation, Table, halves, split_at_random
+from plumbob.federation import Column, Federation, Table, halves, split_at_random, split_into_tiles
 from plumbob.protocols import (
     PROTOCOLS,
     TRAINING,
@@ -25,6 +26,7 @@ from plumbob.protocols import (
     predict,
 )
 from plumbob.protocols.base import column_positions
+from plumbob.protocols.training import opened
 from plumbob.transcript import COORDINATOR, Transcript
 
 needs_data = pytest.mark.skipif(
@@ -116,3 +118,23 @@ def resealed(log: Transcript, party: str, changed: dict[str, np.ndarray]) -> Tra
         for key, array in log.sealed(name).items():
             other.seal(name, key, changed.get(key, array) if name == party else array)
     return other
+
+
+def made_pictures(rows: int = 60, channels: int = 1, side: int = 8, classes: int = 3, seed: int = 0) -> Table:
+    """Smooth pictures in 256 grey levels, brighter at another edge for every class."""
+    rng = np.random.default_rng(seed)
+    label = np.arange(rows) % classes
+    ramp = np.linspace(0, 1, side)
+    slopes = np.stack([np.add.outer(np.cos(c) * ramp, np.sin(c) * ramp) for c in range(classes)])
+    raw = slopes[label][:, None] + 0.3 * rng.normal(size=(rows, channels, side, side))
+    levels = np.rint(255 * (raw - raw.min()) / np.ptp(raw)).astype(np.uint8)
+    return replace(registry.pictures_as_table("made pictures", levels.transpose(0, 2, 3, 1), label), public=False)
+
+
+def picture_world(tiles: int = 4, losses: np.ndarray | None = None, **shape: int) -> Transcript:
+    """A transcript of pictures dealt out as tiles: the truth is sealed, no message was sent."""
+    federation = split_into_tiles(made_pictures(**shape), tiles)
+    log = opened("made", federation, federation.rows(np.arange(6)))
+    if losses is not None:
+        log.seal(COORDINATOR, "training loss", losses)
+    return log

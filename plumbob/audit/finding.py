@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbob.errors import BadInput
+from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
 
@@ -41,6 +42,7 @@ class Finding:
     bytes_by_party: dict[str, int] = field(default_factory=dict)  # by who sent them
     key_bits: int = 0  # of a training protocol; 0 without encryption
     encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
+    training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
 
     def to_line(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
@@ -51,7 +53,20 @@ class Finding:
         inner = raw.pop("score")
         columns = tuple(ColumnScore(**column) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
+        inner["images"] = _images(inner.get("images"))
+        raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         return cls(**raw, score=Score(**inner, columns=columns))
+
+
+def _images(raw: dict[str, Any] | None) -> ImageScore | None:
+    if raw is None:
+        return None
+    quantiles = {name: tuple(raw[name]) for name in ("psnr_quantiles", "ssim_quantiles")}
+    return ImageScore(**(raw | quantiles | {"path": _pairs(raw["path"])}))
+
+
+def _pairs(raw: Iterable[Iterable[Any]]) -> tuple[tuple[int, float], ...]:
+    return tuple((int(step), float(value)) for step, value in raw)
 
 
 def read_findings(path: Path) -> list[Finding]:

@@ -54,6 +54,7 @@ class Mark:
     leaking: int  # columns
     columns: int
     attacks: tuple[str, ...]  # all that were tried
+    pictures: bool = False  # whose columns are tiles, and whose attack accuracy nobody measured
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         leaking=sum(any(verdict.level != "none" for verdict in parts) for parts in levels.values()),
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
+        pictures=all(finding.score.images is not None for finding in findings),
     )
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import TypeVar
 
 from scipy.stats import norm
 
 from plumbob.audit.finding import Finding
+from plumbob.scoring.images import ImageScore
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import ColumnScore
 
@@ -68,6 +69,21 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """How good recovered pictures are, the mean over trials."""
+
+    psnr: float
+    psnr_of_mean_mse: float
+    constant_psnr: float
+    ssim: float
+    exact: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.psnr:.1f} dB (share exact {100 * self.exact:.0f} %)"
+
+
+@dataclass(frozen=True)
 class Summary:
     """All trials of one setting: the mean error with its interval, and a verdict per column, worst first."""
 
@@ -92,6 +108,9 @@ class Summary:
     seconds: float
     verdicts: tuple[Verdict, ...]
     claims: int = 1  # cells or branches that the guesses spoke of; an attack that found nothing to read speaks of none
+    pictures: Pictures | None = None
+    label_accuracy: float | None = None  # share of rows whose class the curious guessed
+    label_baseline: float | None = None
 
     @property
     def level(self) -> str:
@@ -128,7 +147,6 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         judge_column(parts, scores[0].metric, min(s.rows for s in scores), settings * len(columns))
         for parts in columns.values()
     ]
-    accuracies = [score.attack_accuracy for score in scores if score.attack_accuracy is not None]
     return Summary(
         setting=setting,
         metric=scores[0].metric,
@@ -142,7 +160,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         r2=fmean(score.r2 for score in scores),
         bound=fmean(score.bound for score in scores),
         sharp_bound=fmean(score.sharp_bound for score in scores),
-        attack_accuracy=fmean(accuracies) if accuracies else None,
+        attack_accuracy=_mean([score.attack_accuracy for score in scores]),
         model_accuracy=fmean(trial.model_accuracy for trial in trials),
         rows=scores[0].rows,
         known_columns=trials[0].known_columns,
@@ -151,7 +169,21 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         seconds=fmean(trial.seconds for trial in trials),
         verdicts=tuple(sorted(verdicts, key=lambda v: (LEVELS.index(v.level), v.gain), reverse=True)),
         claims=sum(column.claims for score in scores for column in score.columns),
+        pictures=_pictures([score.images for score in scores if score.images is not None]),
+        label_accuracy=_mean([score.label_accuracy for score in scores]),
+        label_baseline=_mean([score.label_baseline for score in scores]),
     )
+
+
+def _pictures(images: list[ImageScore]) -> Pictures | None:
+    if not images:
+        return None
+    return Pictures(**{f.name: fmean(getattr(image, f.name) for image in images) for f in fields(Pictures)})
+
+
+def _mean(values: list[float | None]) -> float | None:
+    told = [value for value in values if value is not None]
+    return fmean(told) if told else None
 
 
 def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) -> Verdict:

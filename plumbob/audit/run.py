@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 
 from plumbob import bundle
-from plumbob.attacks import attack_named
+from plumbob.attacks import Guess, attack_named
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
@@ -27,10 +27,12 @@ from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
 from plumbob.scoring.score import score, truth_of
-from plumbob.threats import Threat, cut, describe
+from plumbob.threats import Threat, View, cut, describe
 from plumbob.transcript import COORDINATOR, Transcript
 
+LOSSES = 60  # points of a training's loss that a finding keeps
 FORMAT = 3  # raise it when the meaning of a finding changes, and old ones are computed anew
+Show = Callable[[str, Transcript, View, Guess], None]
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,9 @@ def run_unit(
     unit: Unit,
     done: frozenset[str] = frozenset(),
     keep: Callable[[Transcript, str], None] | None = None,
+    show: Show | None = None,
 ) -> list[Finding]:
-    """The findings of one unit that are not done yet."""
+    """The findings of one unit that are not done yet. `show` gets what a finding with pictures was made from."""
     digest = source.digest
     todo = [(case, key(plan, digest, unit, case)) for case in cases(plan, unit)]
     if all(name in done for _, name in todo) and keep is None:
@@ -142,7 +145,7 @@ def run_unit(
                 share = "parties" if case.unknown is None else f"{case.unknown:g}"
                 keep(runs[place].log, f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
         if name not in done:
-            findings.append(_finding(plan, source, unit, case, name, runs[place]))
+            findings.append(_finding(plan, source, unit, case, name, runs[place], show))
     return findings
 
 
@@ -229,12 +232,16 @@ def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
     return train(), time.perf_counter() - started
 
 
-def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done: _Run) -> Finding:
+def _finding(
+    plan: Plan, source: Source, unit: Unit, case: Case, name: str, done: _Run, show: Show | None = None
+) -> Finding:
     view = cut(done.log, case.remaining)
     started = time.perf_counter()
     guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", name))
     seconds = time.perf_counter() - started
     judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", name))
+    if show is not None and judged.images is not None:
+        show(name, done.log, view, guess)
     total = len(view.known) + len(view.unknown)
     return Finding(
         key=name,
@@ -261,7 +268,15 @@ def _finding(plan: Plan, source: Source, unit: Unit, case: Case, name: str, done
         bytes_by_party=done.log.bytes_by_party(),
         encryption=done.encryption,
         key_bits=done.key_bits,
+        training_loss=training_losses(done.log),
     )
+
+
+def training_losses(log: Transcript) -> tuple[tuple[int, float], ...]:
+    """Rounds and losses that the training sealed, evenly chosen from first to last; a loss that is no number is left out."""
+    losses = log.sealed(COORDINATOR).get("training loss", np.zeros(0))
+    rounds = np.unique(np.linspace(0, len(losses) - 1, min(len(losses), LOSSES)).round().astype(int))
+    return tuple((int(i), float(losses[i])) for i in rounds if np.isfinite(losses[i]))
 
 
 def run(
@@ -271,14 +286,15 @@ def run(
     workers: int = 1,
     done: frozenset[str] = frozenset(),
     keep: Callable[[Transcript, str], None] | None = None,
+    show: Show | None = None,
 ) -> Iterator[list[Finding]]:
     """The findings of every unit, in the plan's order, as they are made."""
     work = units(plan)
     if workers <= 1 or len(work) == 1:
         for unit in work:
-            yield run_unit(plan, source, unit, done, keep)
+            yield run_unit(plan, source, unit, done, keep, show)
         return
     from joblib import Parallel, delayed
 
     pool = Parallel(n_jobs=workers, return_as="generator", batch_size=1, pre_dispatch=workers)
-    yield from pool(delayed(run_unit)(plan, source, unit, done, keep) for unit in work)
+    yield from pool(delayed(run_unit)(plan, source, unit, done, keep, show) for unit in work)

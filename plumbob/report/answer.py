@@ -103,6 +103,11 @@ class Answer:
         return {level: found[level] for level in reversed(LEVELS)}
 
     @property
+    def noun(self) -> str:
+        """What is judged one by one: columns, or of pictures the parties' tiles."""
+        return "tile" if self.summaries and all(s.pictures is not None for s in self.summaries) else "column"
+
+    @property
     def leaking(self) -> int:
         return sum(number for level, number in self.counts.items() if level in LEAKS)
 
@@ -110,9 +115,9 @@ class Answer:
     def headline(self) -> str:
         total = len(self.columns)
         if not self.leaking:
-            return f"No leak above baseline was found in {count(total, 'column')}"
+            return f"No leak above baseline was found in {count(total, self.noun)}"
         verb = "leaks" if self.leaking == 1 else "leak"
-        return f"Yes: {self.leaking} of {count(total, 'column')} {verb} to {self.scene.learner}"
+        return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.scene.learner}"
 
     @property
     def breakdown(self) -> str:
@@ -126,7 +131,7 @@ class Answer:
             "none": "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
-        return f"{sentence_list(parts)}." if parts else "No column was unknown."
+        return f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
 
     @property
     def attacks(self) -> tuple[str, ...]:
@@ -163,7 +168,29 @@ def overall(found: Sequence[Answer]) -> str:
     leaking = sum(column.level in LEAKS for column in worst)
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"
-    return f"Yes: {leaking} of {count(len(worst), 'column')} {'leaks' if leaking == 1 else 'leak'}"
+    return f"Yes: {leaking} of {count(len(worst), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
+
+
+def nouns(found: Iterable[Answer]) -> str:
+    """What the answers have in common: tiles if all are about pictures, else columns."""
+    kinds = {answer.noun for answer in found}
+    return kinds.pop() if len(kinds) == 1 else "column"
+
+
+def pictures(answer: Answer) -> str:
+    """How good the best pictures are that an attack recovered, and the labels; empty without either."""
+    parts = []
+    drawn = [(s.pictures, s.setting.attack) for s in answer.summaries if s.pictures is not None]
+    if drawn:
+        best, attack = max(drawn, key=lambda pair: pair[0].psnr)
+        parts.append(
+            f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
+        )
+    told = [(s.label_accuracy, s.label_baseline) for s in answer.summaries if s.label_accuracy is not None]
+    if told:
+        right, usual = max(told, key=lambda pair: pair[0])
+        parts.append(f"Labels guessed: {percent(right)} (most frequent class {percent(usual or 0.0)}).")
+    return " ".join(parts)
 
 
 def how(answer: Answer) -> str:
@@ -175,8 +202,8 @@ def how(answer: Answer) -> str:
         silent = f"Found nothing to read: {sentence_list(mute)}." if mute else ""
         return " ".join(filter(None, (tried, silent)))
     winners = Counter(column.attack for column in answer.columns if column.level in LEAKS).most_common()
-    named = [f"{label(attack)} ({count(number, 'column')})" for attack, number in winners]
-    return f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0])}"
+    named = [f"{label(attack)} ({count(number, answer.noun)})" for attack, number in winners]
+    return f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0], answer.noun)}"
 
 
 def sure(answer: Answer) -> str:
@@ -186,7 +213,7 @@ def sure(answer: Answer) -> str:
     words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
     worst = answer.columns[0].verdict if answer.columns else None
     if worst and worst.level == "exact":
-        words += " The worst column was recovered in every trial."
+        words += f" The worst {answer.noun} was recovered in every trial."
     elif worst:
         low, high = worst.gain - worst.margin, min(1.0, worst.gain + worst.margin)
         words += f" Largest gain over guessing: {percent(worst.gain)}"
@@ -198,13 +225,13 @@ def sure(answer: Answer) -> str:
 
 def scope(answer: Answer) -> str:
     """Which share of the columns was unknown, where more than one answer hides behind the headline."""
-    shares = answer.shares
+    shares, cells = answer.shares, "pixels" if answer.noun == "tile" else "columns"
     shifting = any(len(summary.verdicts) > summary.unknown_columns for summary in answer.summaries)
     if len(shares) > 1:
         words = f"{len(shares)} shares of unknown columns, {percent(shares[0])} to {percent(shares[-1])}, were tried."
         words += " The headline uses them all: a column counts by its worst case."
         return words + (" Which columns were unknown changed from trial to trial." if shifting else "")
-    words = f"{percent(shares[0])} of the columns were unknown to the curious side."
+    words = f"{percent(shares[0])} of the {cells} were unknown to the curious side."
     return words + (" Which ones changed from trial to trial, and all count." if shifting else "")
 
 
@@ -308,16 +335,20 @@ def _threat_words(name: str) -> tuple[str, str]:
     return who, knows
 
 
-def _worst_case(worst: ColumnAnswer) -> str:
+def _worst_case(worst: ColumnAnswer, noun: str) -> str:
     verdict, name = worst.verdict, short(worst.verdict.column)
     if worst.metric in SHARES:
         what = "its branches right" if worst.metric == "branches" else "the rows spoken of in the right bin"
-        return f"Worst column: {name}, {percent(verdict.exact)} of {what}."
+        return f"Worst {noun}: {name}, {percent(verdict.exact)} of {what}."
     if verdict.level == "exact":
-        return f"Worst column: {name}, recovered exactly."
+        return f"Worst {noun}: {name}, recovered exactly."
     if verdict.level == "order":
-        return f"Worst column: {name}, rank correlation {abs(verdict.rank):.2f}."
-    return f"Worst column: {name}, {percent(verdict.within_5)} of its values hit to within 5 % of its range."
+        return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
+    return f"Worst {noun}: {name}, {percent(verdict.within_5)} of its values hit to within 5 % of {_range(noun)}."
+
+
+def _range(noun: str) -> str:
+    return "the range from black to white" if noun == "tile" else "its range"
 
 
 def _span(values: Sequence[int]) -> str:

@@ -53,6 +53,17 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Box:
+    """A distribution: its 5, 25, 50, 75 and 95 % quantiles, and its mean."""
+
+    name: str
+    quantiles: tuple[float, float, float, float, float]
+    mean: float
+    text: str
+    title: str
+
+
+@dataclass(frozen=True)
 class Dot:
     x: float
     y: float
@@ -177,6 +188,29 @@ def bar_chart(bars: Sequence[Bar], x: Axis, label: str) -> Markup:
         middle = top + step * (i + 0.5)
         parts.append(_bar(bar, x, zero, middle, left, right))
     parts.append(Markup('<path class="zero" d="M{0} {1}V{2}"/>').format(_n(zero), _n(top), _n(bottom)))
+    return _svg(bottom + 44, label, parts)
+
+
+def box_chart(boxes: Sequence[Box], guess: tuple[str, float], x: Axis, label: str) -> Markup:
+    """Horizontal boxes with whiskers, names above them, values on the right, and a dashed line at what guessing reaches."""
+    step, top, left = 42.0, 20.0, 8.0
+    bottom = top + step * len(boxes)
+    right = WIDTH - max((text_width(box.text) for box in boxes), default=0.0) - 12
+    at = x.place(guess[1], left, right)
+    dashed = Markup('<path class="line base" stroke-dasharray="{}" d="M{} {}V{}"><title>{}</title></path>')
+    parts = [_x_axis(x, left, right, bottom, top), _text(min(at, right - 70), 11, guess[0], "name base")]
+    parts.append(dashed.format(DASHES[0], _n(at), _n(top - 4), _n(bottom), guess[0]))
+    drawn = Markup(
+        '<path class="err" d="M{0} {5}H{1}M{3} {5}H{4}M{0} {6}v8M{4} {6}v8"/><rect class="mark {10}" x="{1}" y="{7}" '
+        'width="{8}" height="14"><title>{9}</title></rect><path class="err" d="M{2} {7}v14"/>'
+    )
+    for i, box in enumerate(boxes):
+        middle, ends = top + step * (i + 0.66), [x.place(value, left, right) for value in box.quantiles]
+        parts.append(_text(left, middle - 12, fit(box.name, right - left), "name", title=box.name))
+        heights = (_n(middle), _n(middle - 4), _n(middle - 7), _n(max(1.0, ends[3] - ends[1])))
+        parts.append(drawn.format(*map(_n, ends), *heights, box.title, f"s{i % STYLES}"))
+        parts.append(marker("diamond", x.place(box.mean, left, right), middle, 3.5, f"mark s{i % STYLES}", box.title))
+        parts.append(_text(right + 8, middle + 4, box.text, "value"))
     return _svg(bottom + 44, label, parts)
 
 

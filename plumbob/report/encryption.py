@@ -66,6 +66,6 @@ def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     worst = max(scenes, key=lambda answer: (LEVELS.index(answer.level), answer.leaking, -_power(answer)), default=None)
     if worst is None or not worst.leaking:
         return "No attack that was tried learnt anything; that is no proof."
-    learnt = f"of {count(len(worst.columns), 'column')}, {worst.breakdown}"
+    learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"
     who = worst.scene.learner
     return f"It does not help against {who}: {learnt}" if cipher != "none" else f"What {who} learns: {learnt}"

@@ -56,10 +56,12 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
         heading = scene_words(answer, found)
         low = 0.0 if all(c.verdict.gain - c.verdict.margin >= 0 for c in shown) else LOWEST_GAIN
         axis = Axis("gain over the best baseline", low, 1.0, percent=True)
-        drawing = charts.bar_chart([_column_bar(c) for c in shown], axis, f"Gain per column: {heading}")
-        caption = f"{count(answer.leaking, 'column')} of {len(answer.columns):,} above baseline."
+        drawing = charts.bar_chart([_column_bar(c) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
+        caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} above baseline."
         if len(shown) < len(answer.columns):
-            caption += f" The worst {len(shown)} of {len(answer.columns):,} columns are drawn; the table has all."
+            caption += (
+                f" The worst {len(shown)} of {len(answer.columns):,} {answer.noun}s are drawn; the table has all."
+            )
         figures.append(Figure(heading, caption, (drawing,)))
     return figures
 
@@ -68,7 +70,7 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
     """Do correlated columns leak more? Gain against the mean correlations of luo2021's Eq 16 and 17."""
     figures = []
     for answer in found:
-        if len(answer.columns) < 2:
+        if len(answer.columns) < 2 or answer.noun == "tile":  # the mean over pixels would say nothing
             continue
         heading = scene_words(answer, found)
         own = [column.verdict.own_correlation for column in answer.columns]

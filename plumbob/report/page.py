@@ -1,12 +1,14 @@
 """The report as one HTML page that needs no network: the answer first, then charts, method and how to repeat it.
 
-The page holds names, verdicts and averages, never a raw value of a row. Equal findings give equal bytes.
+The page holds names, verdicts and averages, never a raw value of a row, unless it is given contact sheets of pictures. Equal
+findings give equal bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,6 +22,7 @@ from plumbob.report import answer as words
 from plumbob.report import charts, figures, protection
 from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
 from plumbob.report.encryption import encryption
+from plumbob.report.gallery import gallery
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "none": "○"}  # as the scatter draws them
@@ -72,8 +75,12 @@ def render(
     notes: Sequence[str],
     command: str,
     meanings: Mapping[str, str] | None = None,
+    sheets: Mapping[str, bytes] = MappingProxyType({}),
 ) -> str:
-    """The whole page. `meanings` explains names of attacks, protocols and defences, where given."""
+    """The whole page. `meanings` explains names of attacks, protocols and defences, where given.
+
+    `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown.
+    """
     summaries = judge.summarise(findings)
     found = words.answers(summaries)
     choices = frontiers(findings, summaries)
@@ -90,11 +97,13 @@ def render(
         folded=[_answer_card(answer, found) for answer in found if answer not in shown],
         advice=[protection.headline(choice) for choice in choices],
         ciphers=encryption(findings, found),
+        gallery=gallery(findings, sheets),
+        noun=words.nouns(found),
         protections=[(protection.figure(choice), _protection_table(choice)) for choice in choices],
         protection_levels=_levels(choices),
         read_protection=READ_PROTECTION,
         columns=_column_table(columns, found),
-        column_caption=_column_caption(columns),
+        column_caption=_column_caption(columns, words.nouns(found)),
         questions=_questions(shown, summaries),
         settings=_settings_table(summaries),
         shared=_shared_words(summaries),
@@ -140,6 +149,7 @@ def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
         "learner": answer.scene.learner,
         "knowledge": answer.scene.knowledge,
         "how": words.how(answer),
+        "pictures": words.pictures(answer),
         "sure": words.sure(answer),
         "scope": words.scope(answer),
     }
@@ -151,7 +161,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
     return [
         {
             "id": "columns-chart",
-            "heading": "Which columns leak?",
+            "heading": f"Which {words.nouns(found)}s leak?",
             "read": READ_COLUMNS,
             "levels": shown,
             "figures": figures.column_figures(found),
@@ -188,7 +198,8 @@ def _protection_table(choice: Frontier) -> Table:
     header = [("Defence", "name", "ascending"), ("Choice", "text", "descending")]
     header += [(name, "number", "descending") for name in ("Accuracy", "Points lost")]
     header += [(name, "number", "ascending") for name in ("Training, s", "Prediction, s", "Bytes")]
-    header += [(name, "number", "descending") for name in ("Columns leaking", "Leak", hits)]
+    leaking = "Tiles leaking" if protection.pictures(choice) else "Columns leaking"
+    header += [(name, "number", "descending") for name in (leaking, "Leak", hits)]
     header += [(error, "number", "ascending"), ("Worst case", "text", "ascending")]
     rank = {choice.recommended: 0, choice.if_known: 1}
     ordered = sorted(choice.options, key=lambda o: rank.get(o.defence, 3 if o.dominated_by else 2))
@@ -211,7 +222,7 @@ def _protection_cells(choice: Frontier, option: Option) -> tuple[Cell, ...]:
         *costs,
         Cell(protection.verdict(option), max(mark.leaking for mark in option.marks), "number"),
         Cell(protection.share(worst.leak), worst.leak.mean, "number"),
-        Cell(protection.share(hits), hits.mean, "number"),
+        _optional(None, str) if worst.pictures else Cell(protection.share(hits), hits.mean, "number"),
         Cell(number(error.mean), error.mean, "number"),
         Cell(case, case),
     )
@@ -220,7 +231,11 @@ def _protection_cells(choice: Frontier, option: Option) -> tuple[Cell, ...]:
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Table:
     sets = len({column.scene.data for column in columns}) > 1
     defences = len({column.scene.defence for column in columns}) > 1
-    header = [("Column", "name", "ascending"), ("Verdict", "text", "descending"), ("Gain", "gains", "descending")]
+    header = [
+        (words.nouns(found).capitalize(), "name", "ascending"),
+        ("Verdict", "text", "descending"),
+        ("Gain", "gains", "descending"),
+    ]
     header += [("Who learns it", "text", "ascending"), ("Worst attack", "text", "ascending")]
     if len(found) < 2:
         return Table(tuple(header), tuple(_column_cells(column, "") for column in columns))
@@ -232,8 +247,8 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> T
     return Table((*header, ("Protocol", "text", "ascending")), tuple(rows))
 
 
-def _column_caption(columns: Sequence[ColumnAnswer]) -> str:
-    distinct = words.count(len({(column.scene.data, column.verdict.column) for column in columns}), "column")
+def _column_caption(columns: Sequence[ColumnAnswer], noun: str) -> str:
+    distinct = words.count(len({(column.scene.data, column.verdict.column) for column in columns}), noun)
     defences = len({column.scene.defence for column in columns})
     return f"{distinct}, worst first" if defences < 2 else f"{distinct}, once per defence, worst first"
 
@@ -267,6 +282,10 @@ def _settings_table(summaries: Sequence[Summary]) -> Table:
     header += [(label, "number", "ascending") for label in ("Unknown", "Trials", "Error")]
     header += [(words.baseline_words(name).capitalize(), "number", "ascending") for name in baselines]
     header += [(label, "number", "descending") for label in ("Gain", "R²", "Attack accuracy")]
+    drawn = any(s.pictures for s in summaries)
+    header += [
+        (label, "number", "descending") for label in ("PSNR, dB", "SSIM", "Exact tiles", "Labels guessed") if drawn
+    ]
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
     rows = []
     for s in summaries:
@@ -274,13 +293,18 @@ def _settings_table(summaries: Sequence[Summary]) -> Table:
         cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _with_margin(s, s.error, s.error_margin)]
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
         cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric in judge.SHARES else s.r2, number)]
-        cells += [
-            _optional(s.attack_accuracy, percent),
-            _optional(None if s.metric in judge.SHARES else s.bound, number),
-        ]
+        cells += [_optional(s.attack_accuracy, percent), *(_picture_cells(s) if drawn else ())]
+        cells += [_optional(None if s.metric in judge.SHARES else s.bound, number)]
         cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]
         rows.append(tuple(cells))
     return Table(tuple(header), tuple(rows))
+
+
+def _picture_cells(s: Summary) -> list[Cell]:
+    shown = s.pictures
+    psnr, ssim, exact = (None,) * 3 if shown is None else (shown.psnr, shown.ssim, shown.exact)
+    cells = [_optional(psnr, lambda value: f"{value:.1f}"), _optional(ssim, lambda value: f"{value:.3f}")]
+    return [*cells, _optional(exact, percent), _optional(s.label_accuracy, percent)]
 
 
 def _unknown_cell(s: Summary) -> Cell:

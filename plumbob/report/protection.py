@@ -81,7 +81,7 @@ def _cheaper(frontier: Frontier, option: Option) -> str:
     cheap = cheapest(pool)
     if loss is None or loss.mean <= SMALL_LOSS or cheap is None or cheap is option:
         return ""
-    left = f"leaves {verdict(cheap)} columns leaking"
+    left = f"leaves {verdict(cheap)} {'tiles' if pictures(frontier) else 'columns'} leaking"
     return f" {short(cheap.defence)}, {_cost(frontier, cheap)}, {left}."
 
 
@@ -105,10 +105,14 @@ def place(frontier: Frontier) -> str:
 
 
 def figure(frontier: Frontier) -> Figure:
-    """Accuracy against attack accuracy and against error; for trees against correct branches alone."""
-    measures = (BRANCHES,) if _metric(frontier) == "branches" else (HITS, ERROR)
+    """Accuracy against attack accuracy and against error; for trees against correct branches alone, for pictures error."""
+    measures = (BRANCHES,) if _metric(frontier) == "branches" else (ERROR,) if pictures(frontier) else (HITS, ERROR)
     drawings = tuple(_drawing(frontier, measure) for measure in measures)
     return Figure(place(frontier), f"{advice(frontier)} {_beyond(frontier)}".strip(), drawings)
+
+
+def pictures(frontier: Frontier) -> bool:
+    return all(mark.pictures for option in frontier.options for mark in option.marks)
 
 
 def status(frontier: Frontier, option: Option) -> str:

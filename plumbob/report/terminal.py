@@ -65,21 +65,33 @@ def setting_line(summary: Summary) -> str:
     ordered = sorted(summary.baselines.items(), key=lambda item: item[1])
     baselines = ", ".join(f"{words.baseline_words(name)} {words.number(value)}" for name, value in ordered)
     share = f"{words.percent(summary.setting.unknown)} unknown"
-    return f"{words.label(summary.setting.attack)}, {share}: {what} {error}; {baselines}"
+    line = f"{words.label(summary.setting.attack)}, {share}: {what} {error}; {baselines}"
+    if summary.pictures is not None:
+        line += f"; pictures recovered: {summary.pictures.words}"
+    if summary.label_accuracy is not None:
+        line += f"; labels guessed: {words.percent(summary.label_accuracy)}"
+    return line
 
 
 def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool) -> None:
     if not alone:
         icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.scene.threat)})" if threat else ""
         _say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
-    for sentence in (words.how(answer), words.sure(answer), words.scope(answer)) if alone else (words.how(answer),):
+    said = (words.how(answer), words.pictures(answer))
+    for sentence in filter(None, (*said, words.sure(answer), words.scope(answer)) if alone else said):
         _say(console, f"  {sentence}")
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     several = {"who learns it": len({a.scene.threat for a in found}) > 1, "where": len(found) > 1}
-    for name in ("column", "verdict", "gain", "worst attack", *(name for name, shown in several.items() if shown)):
+    for name in (
+        words.nouns(found),
+        "verdict",
+        "gain",
+        "worst attack",
+        *(name for name, shown in several.items() if shown),
+    ):
         table.add_column(name, justify="right" if name == "gain" else "left", overflow="fold")
     for column in columns:
         cells = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from plumbob.attacks.base import Branches, Guess
 from plumbob.attacks.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
+from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -24,11 +25,16 @@ class Truth:
     other_rows: FloatArray
     other_labels: IntArray
     bins: IntArray | None = None  # of training protocols that put columns into bins, counted from the lowest values
+    label: IntArray | None = None  # the rows' classes, where the active party put them away
+    tiles: tuple[Tile, ...] = ()  # of pictures: what each party holds of them
 
 
 @dataclass(frozen=True)
 class ColumnScore:
-    """What was learnt about one column. `gain` is the share of the best baseline's error that the attack removed."""
+    """What was learnt about one column, or of pictures about one tile, by means over its pixels.
+
+    `gain` is the share of the best baseline's error that the attack removed.
+    """
 
     name: str
     error: float  # MSE, or share of wrong branches or bins
@@ -65,7 +71,10 @@ class Score:
     row_error_quantiles: tuple[float, float, float]  # 5 %, median, 95 % over rows
     candidates: float | None  # mean number of paths left (branches only)
     rows: int
-    columns: tuple[ColumnScore, ...]
+    columns: tuple[ColumnScore, ...]  # of pictures: one per tile
+    images: ImageScore | None = None
+    label_accuracy: float | None = None  # share of rows whose class was guessed, where the active party is not curious
+    label_baseline: float | None = None  # share of the most frequent class
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
@@ -80,11 +89,22 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
         if p not in view.curious and "bins" in (sealed := transcript.sealed(p))
     ]
     bins = np.hstack(binned) if binned else None
-    return Truth(names, values[:, view.unknown], other, coordinator["other labels"], bins)
+    label = transcript.sealed(transcript.active).get("label")
+    tiles = tiles_of([transcript.features[i] for i in view.unknown])
+    return Truth(names, values[:, view.unknown], other, coordinator["other labels"], bins, label, tiles)
 
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
+    judged = _score_columns(guess, truth, view, rng)
+    if guess.labels is None or truth.label is None or view.active in view.curious:
+        return judged
+    usual = int(np.bincount(truth.label).max())
+    right = float(np.mean(guess.labels == truth.label))  # a row of which nothing is said counts as wrong
+    return replace(judged, label_accuracy=right, label_baseline=usual / len(truth.label))
+
+
+def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     if guess.orders is not None:
         from plumbob.scoring.orders import score_orders  # which builds on this module
 
@@ -94,73 +114,101 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     if guess.values is None or guess.values.shape != truth.values.shape:
         shape = None if guess.values is None else guess.values.shape
         raise ValueError(f"expected a guess of shape {truth.values.shape}, got {shape}")
-    return _score_values(guess.values, truth, view, rng)
+    judged = _score_values(guess.values, truth, view, rng)
+    if not truth.tiles:
+        return judged
+    return replace(judged, images=image_score(guess.values, truth.values, truth.tiles, guess.path))
 
 
 def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     true = truth.values
     squared = (values - true) ** 2
-    errors = squared.mean(axis=0)
+    errors, variances = squared.mean(axis=0), true.var(axis=0)
     prior = without_scores(view)
     guesses = baselines.squared_errors(true, view.own, prior)
-    r2 = metrics.r_squared(errors, true)
     rank = metrics.rank_correlation(values, true)
-    own_row_mean = view.own.mean(axis=1, keepdims=True) if view.own.shape[1] else np.zeros((len(true), 1))
-    own_ranks = [metrics.rank_correlation(np.broadcast_to(g, true.shape), true) for g in (own_row_mean, prior)]
-    own_rank = np.max(np.abs(own_ranks), axis=0)
+    own_rank = _own_rank(view, prior, true)
     shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT, 0.01, 0.05, 0.10)}
     mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
     own_correlation = metrics.mean_correlation(view.own, true)
     score_correlation = metrics.mean_correlation(_scores(view), true)
     columns = []
-    for j, name in enumerate(truth.names):
-        best = min(guesses, key=lambda baseline: float(guesses[baseline][:, j].mean()))
-        gain, gain_error = share_removed(squared[:, j], guesses[best][:, j])
+    for name, part in _parts(truth):
+        cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
+        best = min(cells, key=lambda baseline: float(cells[baseline].mean()))
+        gain, gain_error = share_removed(squared[:, part].mean(axis=1), cells[best])
+        error = float(errors[part].mean())
         columns.append(
             ColumnScore(
                 name=name,
-                error=float(errors[j]),
+                error=error,
                 best_baseline=best,
-                baseline_error=float(guesses[best][:, j].mean()),
+                baseline_error=float(cells[best].mean()),
                 gain=gain,
                 gain_error=gain_error,
-                r2=float(r2[j]),
-                rank=float(rank[j]),
-                own_rank=float(own_rank[j]),
-                exact=float(shares[metrics.EXACT][j]),
-                within_1=float(shares[0.01][j]),
-                within_5=float(shares[0.05][j]),
-                within_10=float(shares[0.10][j]),
-                mean_error=float(mean_error[j]),
-                own_correlation=float(own_correlation[j]),
-                score_correlation=float(score_correlation[j]),
-                claims=len(true),
+                r2=_above_mean(error, float(variances[part].mean())),
+                rank=float(rank[part].mean()),
+                own_rank=float(own_rank[part].mean()),
+                exact=float(shares[metrics.EXACT][part].mean()),
+                within_1=float(shares[0.01][part].mean()),
+                within_5=float(shares[0.05][part].mean()),
+                within_10=float(shares[0.10][part].mean()),
+                mean_error=float(mean_error[part].mean()),
+                own_correlation=float(own_correlation[part].mean()),
+                score_correlation=float(score_correlation[part].mean()),
+                claims=true[:, part].size,
             )
         )
     totals = {name: float(cells.mean()) for name, cells in guesses.items()}
-    variance = float(true.var(axis=0).mean())
-    constant = np.broadcast_to(true.mean(axis=0), true.shape)
     low, middle, high = np.quantile(squared.mean(axis=1), [0.05, 0.5, 0.95])
-    seed = int(rng.integers(2**31))
-    accuracy = [
-        metrics.attack_accuracy(v, true, truth.other_rows, truth.other_labels, np.random.default_rng(seed))
-        for v in (values, constant)
-    ]
+    accuracy = None if truth.tiles else _attack_accuracies(values, truth, rng)  # too slow on thousands of pixels
     return Score(
         metric="values",
         error=float(errors.mean()),
         baselines=totals,
         gain=1 - float(errors.mean()) / min(totals.values()) if min(totals.values()) > 1e-15 else 0.0,
-        r2=1 - float(errors.mean()) / variance if variance > 1e-15 else 0.0,
+        r2=_above_mean(float(errors.mean()), float(variances.mean())),
         bound=metrics.norm_bound(true),
         sharp_bound=metrics.sharp_bound(true),
-        attack_accuracy=accuracy[0],
-        constant_accuracy=accuracy[1],
+        attack_accuracy=None if accuracy is None else accuracy[0],
+        constant_accuracy=None if accuracy is None else accuracy[1],
         row_error_quantiles=(float(low), float(middle), float(high)),
         candidates=None,
         rows=len(true),
         columns=tuple(columns),
     )
+
+
+def _parts(truth: Truth) -> list[tuple[str, IntArray]]:
+    """What is judged by itself: every column, or of pictures every tile."""
+    if truth.tiles:
+        return [(tile.name, tile.pixels) for tile in truth.tiles]
+    return [(name, np.array([j])) for j, name in enumerate(truth.names)]
+
+
+def _own_rank(view: View, prior: FloatArray, true: FloatArray) -> FloatArray:
+    """The better rank correlation of what the curious party guesses without a message."""
+    if not view.own.shape[1] and view.auxiliary is None:
+        return np.zeros(true.shape[1])  # a constant orders nothing
+    own_row_mean = view.own.mean(axis=1, keepdims=True) if view.own.shape[1] else np.zeros((len(true), 1))
+    ranks = [metrics.rank_correlation(np.broadcast_to(g, true.shape), true) for g in (own_row_mean, prior)]
+    return np.asarray(np.max(np.abs(ranks), axis=0))
+
+
+def _attack_accuracies(values: FloatArray, truth: Truth, rng: np.random.Generator) -> tuple[float, float]:
+    """Of the guess, and of guessing every column's true mean."""
+    seed = int(rng.integers(2**31))
+    constant = np.broadcast_to(truth.values.mean(axis=0), truth.values.shape)
+    of, mean = (
+        metrics.attack_accuracy(v, truth.values, truth.other_rows, truth.other_labels, np.random.default_rng(seed))
+        for v in (values, constant)
+    )
+    return of, mean
+
+
+def _above_mean(error: float, variance: float) -> float:
+    """1 - MSE / variance; 0 where nothing varies."""
+    return 1 - error / variance if variance > 1e-15 else 0.0
 
 
 def share_removed(errors: FloatArray, baseline: FloatArray) -> tuple[float, float]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from plumbob.attacks.base import Guess
 from plumbob.audit.finding import Finding
-from plumbob.scoring.score import ColumnScore, Score
+from plumbob.audit.run import training_losses
+from plumbob.scoring.score import ColumnScore, Score, score, truth_of
+from plumbob.threats import THREATS, cut
+from tests.worlds import picture_world
 
 NAMES = ("income", "age", "balance", "campaign", "previous", "duration", "month", "job", "housing", "loan")
 ATTACKS = ("equality_solving", "box_solving", "generative_regression")
@@ -59,7 +64,7 @@ def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "va
     best = float(np.mean([c.baseline_error for c in columns]))
     values = {"uniform": 3.1 * best, "normal": 2.6 * best, "own_mean": 1.25 * best, "own_row_mean": 1.4 * best}
     branches = {"random_path": 1.2 * best}
-    score = Score(
+    judged = Score(
         metric=metric,
         error=error,
         baselines=(branches if metric == "branches" else values) | {"best_constant": best},
@@ -92,7 +97,7 @@ def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "va
         "seconds": 0.4,
         "peak_mb": 120.0,
     }
-    return Finding(**(fixed | setting), score=score)
+    return Finding(**(fixed | setting), score=judged)
 
 
 def values(
@@ -193,4 +198,21 @@ def sweep(trials: int = 4, **setting: Any) -> list[Finding]:
                     "bytes_sent": 40_000,
                 }
                 found.append(finding(columns, trial=trial, **(fixed | setting)))
+    return found
+
+
+def pictures(defence: str = "none", noise: float = 0.02, **changes: Any) -> list[Finding]:
+    """Two trials of an attack by steps that recovers pictures and labels."""
+    log = picture_world(losses=np.linspace(2, 0.1, 300))
+    view = cut(log, THREATS["coordinator"])
+    truth = truth_of(log, view)
+    found = []
+    for trial in range(2):
+        rng = np.random.default_rng(trial)
+        values = truth.values + rng.normal(0, noise, truth.values.shape)
+        path = ((0, np.full(values.shape, 0.5)), (100, values))
+        judged = score(Guess(truth.names, values, labels=truth.label, path=path), truth, view, rng)
+        base = finding(judged.columns, trial=trial, protocol="split_training", threat="coordinator")
+        changed = {"attack": "tile_recovery", "defence": defence, "training_loss": training_losses(log)} | changes
+        found.append(replace(base, key=f"{defence}{trial}", score=judged, unknown=1.0, **changed))
     return found

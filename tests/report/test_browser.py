@@ -4,12 +4,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import samples
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from plumbob.audit.finding import Finding
 from plumbob.report.page import render
+from plumbob.report.pictures import png
 
 FLAGS = (
     "--no-sandbox",
@@ -20,6 +22,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+SHEET = png(np.full((160, 700, 3), 90, dtype=np.uint8))
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 NAMES = "[...document.querySelectorAll('#column-table tbody th > bdi')].map(e => e.textContent)"
 
@@ -44,6 +47,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "hostile": samples.values(samples.HOSTILE, shares=(0.3,), data=samples.HOSTILE[0], defence=samples.HOSTILE[5]),
         "many": samples.values(many, shares=(0.3,), trials=2),
         "sweep": samples.sweep(),
+        "pictures": samples.pictures() + samples.pictures("noise (sigma=0.1)", 0.3),
+        "hostile pictures": samples.pictures(samples.HOSTILE[5], data=samples.HOSTILE[7], attack=samples.HOSTILE[1]),
         "hostile sweep": samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1]),
     }
     for kind, findings in kinds.items():
@@ -55,6 +60,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             environment={"python": "3.11", "flags": "x" * 300},
             notes=["one note"],
             command="plumbob audit " + "--seed 7 " * 30,
+            sheets={f.key: SHEET for f in findings if f.score.images is not None},
         )
         (folder / f"{kind}.html").write_text(text, encoding="utf-8")
     return {kind: folder / f"{kind}.html" for kind in kinds}
@@ -91,7 +97,7 @@ def test_every_chart_is_drawn(tab: Page, files: dict[str, Path]) -> None:
 
 
 def test_chart_text_stays_inside_its_chart(tab: Page, files: dict[str, Path]) -> None:
-    for kind in ("audit", "hostile", "sweep", "hostile sweep"):
+    for kind in ("audit", "hostile", "sweep", "hostile sweep", "pictures", "hostile pictures"):
         tab.goto(files[kind].as_uri())
         outside = tab.evaluate(
             """[...document.querySelectorAll('svg.chart')].flatMap(svg => {
@@ -125,7 +131,7 @@ def test_the_table_sorts_by_mouse_and_by_keyboard(tab: Page, files: dict[str, Pa
     assert tab.locator("#sorted").text_content() == "Sorted by Gain, descending"
 
 
-@pytest.mark.parametrize("kind", ["audit", "hostile", "many", "sweep", "hostile sweep"])
+@pytest.mark.parametrize("kind", ["audit", "hostile", "many", "sweep", "hostile sweep", "hostile pictures"])
 def test_a_phone_does_not_scroll_sideways(tab: Page, files: dict[str, Path], kind: str) -> None:
     tab.set_viewport_size({"width": 360, "height": 740})
     tab.goto(files[kind].as_uri())
@@ -157,6 +163,16 @@ def test_the_protection_table_sorts_by_cost(tab: Page, files: dict[str, Path]) -
     tab.locator("#protection-table-1 thead button", has_text="Points lost").click()
     rows = tab.evaluate("[...document.querySelectorAll('#protection-table-1 tbody th')].map(e => e.textContent)")
     assert rows[:2] == ["verification", "noise (sigma=1.0)"]
+
+
+def test_contact_sheets_and_their_charts_are_drawn(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["pictures"].as_uri())
+    sheets = tab.locator("#pictures img")
+    assert sheets.count() == 2
+    assert all(sheet.evaluate("e => e.complete && e.naturalWidth") == 700 for sheet in sheets.all())
+    drawn = tab.locator("#pictures svg.chart")
+    assert drawn.count() == 3  # quantiles, the attack's path, the loss of training
+    assert all(chart.locator(".mark").count() > 0 for chart in drawn.all())
 
 
 def test_dark_mode_has_its_own_colours_and_contrast(tab: Page, files: dict[str, Path]) -> None:
