@@ -22,6 +22,7 @@ from plumbob.protocols import (
     RandomForest,
     SecureBoost,
     SplitModels,
+    SplitTraining,
     TrainingProtocol,
     predict,
 )
@@ -50,6 +51,8 @@ def small_training(name: str) -> TrainingProtocol:
     if name == "secure_boost":
         code = MagicNumbers(base=2, supergroups=2, identifier_bits=200, random_bits=30)
         return SecureBoost(key_bits=0, trees=2, depth=2, loss="squared", code=code)
+    if name == "split_training":
+        return SplitTraining(width=16, outputs=4, batch_size=20)
     return TRAINING[name]()
 
 

@@ -70,7 +70,7 @@ class Block:
 
     def back(self, outer: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The transposed convolution: gradients at its outputs to those at its inputs."""
-        inner: Tensor = conv2d_input(
+        inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
             (len(outer), *shape), self.conv.weight, outer, self.conv.stride, self.conv.padding, self.conv.dilation
         )
         return inner
@@ -335,7 +335,8 @@ def _best(block: Block, agreement: Tensor) -> Tensor:
 def _ridge(matrix: Tensor, right: Tensor, share: float) -> Tensor:
     """matrix^-1 right, with a share of the mean diagonal added: unit by unit, and still solvable where all is zero."""
     mean = matrix.diagonal(dim1=1, dim2=2).mean(dim=1).view(-1, 1, 1) * share + 1e-30
-    return torch.linalg.solve(matrix + mean * torch.eye(matrix.shape[1]), right)
+    solved: Tensor = torch.linalg.solve(matrix + mean * torch.eye(matrix.shape[1]), right)
+    return solved
 
 
 def invert(
