@@ -16,7 +16,7 @@ import numpy as np
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.per_row import Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
-from plumbob.errors import BadInput
+from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.networks import first_linear
 from plumbob.threats import View
@@ -37,6 +37,9 @@ class GradientPeeling(Attack):
     corrupted = True
     needs_active = False
 
+    def __init__(self, grid: bool = True) -> None:
+        self.grid = boolean("grid", grid)  # whether columns of whole numbers or grey levels are moved to their grid
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         needs_coordinator(view)
         uploads = Uploads(view)
@@ -44,7 +47,7 @@ class GradientPeeling(Attack):
         for worker in uploads.attacked:
             found = _Peeled(uploads, worker).inputs()
             values[:, worker.unknown] = _filled(found)
-        if view.steps is not None:
+        if self.grid and view.steps is not None:
             values = on_grid(values, view.steps)
         return Guess(view.unknown_names, values=np.clip(values, 0.0, 1.0), labels=labels(uploads))
 
@@ -67,7 +70,7 @@ class _Peeled:
         """The worker's columns, with the rows that were found."""
         import torch
 
-        from plumbob.attacks.peeling import blocks_of, peel
+        from plumbob.attacks.peeling import blocks_of, peel, polish
         from plumbob.attacks.representation_descent import descend
 
         above, separation = self._above()
@@ -88,6 +91,7 @@ class _Peeled:
             x = peel(blocks, shape, y, outer, weights)
         if x is None:
             x = descend(self.module, self.layer, shape, y)
+            x = x if not blocks else polish(blocks, x, y)
         values = np.full((len(inner.values), self.worker.plan.inputs), 0.5)
         values[rows] = x.reshape(len(rows), -1).numpy()
         return Inputs(values, inner.found)

@@ -30,7 +30,7 @@ STEPS, POLISH, SOLVES = (
 DECODES = 12
 PASSES, CLOSE = 2, 1e-4  # ways down at most, and the share of its size by which a representation may be missed
 DEAD = 1e-5  # share of a row's largest value below which a unit after ReLU counts as dead
-DONE = 1e-6  # share of the target's size at which a row's residual counts as gone
+DONE = 1e-5  # share of the target's size at which a row's residual counts as gone
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,7 @@ def _peel_rows(
         mine = {key: (part[0][rows], part[1]) for key, part in own.items() if part is not None}
         moved = _down(blocks, shapes, top[rows], gradient[rows], mine, x[rows] if turn else None)
         moved = polish(blocks, moved, top[rows])
-        reached = moved
-        for block in blocks:
-            reached = block.forward(reached)
+        reached = _through(blocks, moved)
         off = (reached - top[rows]).flatten(1).norm(dim=1) / top[rows].flatten(1).norm(dim=1).clamp_min(1e-30)
         better = off < best[rows]
         x[rows[better]], best[rows[better]] = moved[better], off[better]
@@ -349,7 +347,17 @@ def invert(
 
 def polish(blocks: list[Block], x: Tensor, y: Tensor) -> Tensor:
     """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
-    return _gauss_newton(blocks, x, y, torch.ones_like(y), POLISH, 1e-5, None)
+    with torch.no_grad():
+        shape = blocks[-1].forward(_through(blocks[:-1], x[:1])).shape[1:]
+        parts = zip(x.split(CHUNK), y.reshape(len(y), *shape).split(CHUNK), strict=True)
+        done = [_gauss_newton(blocks, near, top, torch.ones_like(top), POLISH, 1e-5, None) for near, top in parts]
+    return torch.cat(done) if done else x
+
+
+def _through(blocks: list[Block], x: Tensor) -> Tensor:
+    for block in blocks:
+        x = block.forward(x)
+    return x
 
 
 def _gauss_newton(

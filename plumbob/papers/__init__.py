@@ -15,6 +15,7 @@ from plumbob.papers import (
     defences_table,
     jiang2022,
     jiang2022_black_box,
+    jin2021,
     luo2021,
     luo2021_defended,
     luo2021_generative,
@@ -37,6 +38,7 @@ _PARTS = (
     weng2022_multiplication,
     weng2022_sums,
     weng2022_defences,
+    jin2021,
     ours,
 )
 CLAIMS: tuple[Claim, ...] = tuple(

@@ -46,6 +46,7 @@ class Check:
     trials: int
     why: str = ""
     figures: tuple[Figure, ...] = ()
+    sheets: tuple[tuple[str, bytes], ...] = ()  # pictures by name, as PNG; kept as files beside the outcome
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,8 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
             part = kept.with_suffix(".part")
             part.write_text(json.dumps(asdict(made), indent=1) + "\n", encoding="utf-8")
             part.replace(kept)
+            for name, sheet in check.sheets:
+                kept.with_name(f"{kept.stem}-{name}.png").write_bytes(sheet)
         except OSError as error:
             raise BadInput(f"cannot write to {out}: {error.strerror}") from error
     return made

@@ -67,14 +67,23 @@ def _page(
             name = f"{paper}-{claim.id}-{o.scale}-{o.seed}-{title}.svg"
             (folder / name).write_text(draw(figure), encoding="utf-8")
             lines += ["", f"![{claim.where}, {figure.title}: {figure.y} against the {figure.x}]({name})"]
+        for sheet in sorted(folder.glob(f"{paper}-{claim.id}-{o.scale}-{o.seed}-*.png")):
+            what = sheet.stem.split(f"-{o.seed}-", 1)[1]
+            lines += [
+                "",
+                f"{what}: real pictures, and below each row the recovered ones.",
+                "",
+                f"![{what}]({sheet.name})",
+            ]
     return "\n".join(lines) + "\n"
 
 
 def draw(figure: Figure) -> str:
     """A figure as a picture of its own."""
     top = nice_top(max(y + m for c in figure.curves for y, m in zip(c.y, c.margin or [0.0] * len(c.y), strict=True)))
-    x = Axis(figure.x, min(figure.curves[0].x), max(figure.curves[0].x), percent=True)
-    y = Axis(f"{figure.title}: {figure.y}", 0.0, min(top, 1.0), percent=False)
+    share = max(y for curve in figure.curves for y in curve.y) <= 1.0
+    x = Axis(figure.x, min(figure.curves[0].x), max(figure.curves[0].x), percent=share)
+    y = Axis(f"{figure.title}: {figure.y}", 0.0, min(top, 1.0) if share else top, percent=False)
     series = []
     for i, curve in enumerate(figure.curves):
         margins = curve.margin or [0.0] * len(curve.y)

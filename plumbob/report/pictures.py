@@ -33,18 +33,23 @@ def save_sheet(folder: Path, key: str, log: Transcript, view: View, guess: Guess
     """Write the contact sheet of one finding, whole or not at all."""
     if guess.values is None:
         return
-    places = [log.features[i] for i in view.unknown]
-    shape = picture_shape(log.features)
-    sides = (truth_of(log, view).values[:SHOWN], guess.values[:SHOWN])
-    real, recovered = (assembled(side, places, shape) for side in sides)
+    sheet = sheet_of(log, view, guess.values)
     folder.mkdir(exist_ok=True)
     path = sheet_path(folder, key)
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_bytes(png(contact_sheet(real, recovered)))
+        part.write_bytes(sheet)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sheet_of(log: Transcript, view: View, values: FloatArray) -> bytes:
+    """The first rows' real pictures above the recovered ones, as PNG."""
+    places = [log.features[i] for i in view.unknown]
+    shape = picture_shape(log.features)
+    sides = (truth_of(log, view).values[:SHOWN], values[:SHOWN])
+    return png(contact_sheet(*(assembled(side, places, shape) for side in sides)))
 
 
 def sheet_path(folder: Path, key: str) -> Path:
