@@ -9,16 +9,20 @@ Rows whose units are all dead (v_n = 0), and rows that the batches do not tell a
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.per_row import Inputs, Separation, layer_inputs, row_inputs
+from plumbob.attacks.per_row import RANK, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import first_linear
+from plumbob.protocols.networks import first_linear, precision
+from plumbob.protocols.split_training import TOP
 from plumbob.threats import View
 
 if TYPE_CHECKING:
@@ -44,12 +48,20 @@ class GradientPeeling(Attack):
         needs_coordinator(view)
         uploads = Uploads(view)
         values = np.full((len(view.own), len(view.unknown)), 0.5)
-        for worker in uploads.attacked:
-            found = _Peeled(uploads, worker).inputs()
-            values[:, worker.unknown] = _filled(found)
+        parts = [_Peeled(uploads, worker) for worker in uploads.attacked]
+        with ThreadPoolExecutor(max_workers=max(1, min(len(parts), os.cpu_count() or 1))) as pool, _of_one_type(parts):
+            for part, found in zip(parts, pool.map(_Peeled.inputs, parts), strict=True):
+                values[:, part.worker.unknown] = _filled(found)
         if self.grid and view.steps is not None:
             values = on_grid(values, view.steps)
         return Guess(view.unknown_names, values=np.clip(values, 0.0, 1.0), labels=labels(uploads))
+
+
+def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
+    """New tensors are of the networks' type while they are taken apart, each worker's in a thread of its own."""
+    import torch
+
+    return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
 
 
 class _Peeled:
@@ -61,7 +73,9 @@ class _Peeled:
         self.uploads, self.worker = uploads, worker
         self.module = uploads.module(worker.name)
         self._separated: dict[str, tuple[FloatArray | None, IntArray]] = {}
-        self.key, self.layer = first_linear(self.module, torch.zeros(1, *worker.plan.shape))
+        dtype = next(self.module.parameters()).dtype
+        self.dtype = np.float64 if dtype == torch.float64 else np.float32
+        self.key, self.layer = first_linear(self.module, torch.zeros(1, *worker.plan.shape, dtype=dtype))
 
     def gradients(self, key: str) -> Gradients:
         return self.uploads.gradients(self.worker.name, key)
@@ -80,10 +94,10 @@ class _Peeled:
             return inner
         rows = np.flatnonzero(inner.found)
         shape = self.worker.plan.shape
-        y = torch.from_numpy(inner.values[rows].astype(np.float32))
+        y = torch.from_numpy(inner.values[rows].astype(self.dtype))
         x = None
         if blocks is not None and len(rows):
-            outer = torch.from_numpy(above[rows].astype(np.float32)) @ self.layer.weight
+            outer = torch.from_numpy(above[rows].astype(self.dtype)) @ self.layer.weight
 
             def weights(key: str, part: slice) -> tuple[torch.Tensor, torch.Tensor] | None:
                 return self._weights(key, rows[part])
@@ -98,11 +112,41 @@ class _Peeled:
 
     def _above(self) -> tuple[FloatArray, Separation]:
         """V: the rows' gradients at the first fully connected layer's outputs."""
-        if self.layer.bias is None:
-            raise BadInput(f"the first fully connected layer of '{self.worker.name}' has no bias")
-        bias = self.gradients(f"{self.key}.bias")
-        separation = Separation.of(self.uploads, bias.rounds)
-        return separation.rows(bias), separation
+        key = f"{self.key}.bias" if self.layer.bias is not None else f"{self.key}.weight"
+        own = self.gradients(key)
+        separation = Separation.of(self.uploads, own.rounds)
+        if self.layer.bias is not None:
+            return separation.rows(own), separation
+        # Without a bias: what comes down from the next layer, at the units whose weights have any gradient.
+        reached = separation.rows(own).reshape(len(separation.determined), self.layer.out_features, -1)
+        alive = np.abs(reached).max(axis=2) > RANK * np.abs(reached).max()
+        return np.where(alive, self._from_above(), 0.0), separation
+
+    def _from_above(self) -> FloatArray:
+        """The gradients at the first layer's outputs before its activation's slope, from the next layer that has a bias."""
+        from torch import nn
+
+        worker = [(name, part) for name, part in self.module.named_modules() if isinstance(part, nn.Linear)]
+        after = worker[1] if len(worker) > 1 else None
+        if after is not None:
+            party, key, weight = self.worker.name, after[0], after[1].weight.numpy()
+        else:
+            party, key, weight = TOP, "", self._top_weights()
+        name = f"{key}.bias" if key else last_bias(self.uploads)
+        if name not in self.uploads.parameters(party, 0):
+            raise BadInput(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
+        bias = self.uploads.gradients(party, name)
+        return np.asarray(Separation.of(self.uploads, bias.rounds).rows(bias) @ weight)
+
+    def _top_weights(self) -> FloatArray:
+        """How the top network's outputs hang on this worker's: of a layer its part, of a sum one each."""
+        place = [worker.name for worker in self.uploads.workers].index(self.worker.name)
+        outputs = self.worker.plan.outputs
+        parameters = self.uploads.parameters(TOP, 0)
+        wide = [array for array in parameters.values() if array.ndim == 2]
+        if not wide:
+            return np.eye(outputs)
+        return np.asarray(wide[0][:, place * outputs : (place + 1) * outputs], dtype=np.float64)
 
     def _representation(self, above: FloatArray, separation: Separation) -> Inputs:
         """H: what the rows put into the first fully connected layer."""
@@ -126,20 +170,24 @@ class _Peeled:
             return None
         shape = dict(self.module.named_parameters())[f"{key}.weight"].shape
         taps = np.unique(cells % (shape[2] * shape[3]))
-        return torch.from_numpy(own[rows].astype(np.float32)).view(len(rows), *shape[:2], len(taps)), torch.from_numpy(
+        return torch.from_numpy(own[rows].astype(self.dtype)).view(len(rows), *shape[:2], len(taps)), torch.from_numpy(
             taps
         )
 
 
+def last_bias(uploads: Uploads) -> str | None:
+    """The top network's parameter with a number for each class: the last bias."""
+    classes = len(uploads.view.classes)
+    keys = [key for key, array in uploads.parameters(TOP, 0).items() if array.shape == (classes,)]
+    return keys[-1] if keys else None
+
+
 def labels(uploads: Uploads) -> IntArray | None:
     """Classes from the top network's last bias: the only negative cell of softmax - label."""
-    if uploads.top is None:
+    key = last_bias(uploads)
+    if key is None:
         return None
-    classes = len(uploads.view.classes)
-    keys = [key for key, p in uploads.parameters(uploads.top.party, 0).items() if p.shape == (classes,)]
-    if not keys:
-        return None
-    gradients = uploads.gradients(uploads.top.party, keys[-1])
+    gradients = uploads.gradients(TOP, key)
     separation = Separation.of(uploads, gradients.rounds)
     rows = separation.rows(gradients)
     return np.where(separation.determined, rows.argmin(axis=1), -1)

@@ -90,7 +90,7 @@ class Block:
             noise = torch.where(y < 0, y, 0.0).pow(2).flatten(1).sum(dim=1) / (y < 0).flatten(1).sum(dim=1).clamp_min(1)
             floor = torch.maximum(4 * noise.sqrt(), DEAD * y.flatten(1).amax(dim=1)).view(-1, 1, 1, 1)
             alive = y > floor
-            return torch.where(alive, y, 0.0), alive.float()
+            return torch.where(alive, y, 0.0), alive.to(y.dtype)
         if isinstance(act, nn.LeakyReLU):
             slope = torch.where(y > 0, 1.0, act.negative_slope)
             return y / slope, slope
@@ -349,7 +349,7 @@ def polish(blocks: list[Block], x: Tensor, y: Tensor) -> Tensor:
     """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
     with torch.no_grad():
         shape = blocks[-1].forward(_through(blocks[:-1], x[:1])).shape[1:]
-        parts = zip(x.split(CHUNK), y.reshape(len(y), *shape).split(CHUNK), strict=True)
+        parts = zip(torch.split(x, CHUNK), torch.split(y.reshape(len(y), *shape), CHUNK), strict=True)
         done = [_gauss_newton(blocks, near, top, torch.ones_like(top), POLISH, 1e-5, None) for near, top in parts]
     return torch.cat(done) if done else x
 
@@ -435,7 +435,7 @@ def _least_squares(
 
     right = backward(weight * residual)
     leaving = (x <= (low or 0.0)) & (right < 0)
-    free = (~(leaving if low is not None else leaving | ((x >= 1) & (right > 0)))).float()
+    free = (~(leaving if low is not None else leaving | ((x >= 1) & (right > 0)))).to(x.dtype)
     right = right * free
     step, left, along, size = torch.zeros_like(right), right, right, _dot(right, right)
     for _ in range(SOLVES):

@@ -21,11 +21,11 @@ def descend(
     module: nn.Module, layer: nn.Module, shape: tuple[int, ...], target: Tensor, steps: int = 400, rate: float = 0.02
 ) -> Tensor:
     """Inputs in [0, 1] whose representation comes near the target; the rate falls to a hundredth along a cosine."""
-    found = [torch.zeros(0, *shape)]
+    found = [torch.zeros(0, *shape, dtype=target.dtype)]
     for start in range(0, len(target), CHUNK):
         wanted = target[start : start + CHUNK]
         scale = wanted.std().clamp_min(1e-12)
-        x = torch.full((len(wanted), *shape), 0.5, requires_grad=True)
+        x = torch.full((len(wanted), *shape), 0.5, dtype=target.dtype, requires_grad=True)
         optimizer = torch.optim.Adam([x], lr=rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=rate / 100)
         for _ in range(steps):

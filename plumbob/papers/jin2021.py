@@ -161,7 +161,7 @@ def without_convolutions(scale: Scale, seed: int) -> Check:
             guess = GradientPeeling(grid=False).run(view, generator(seed, "attack"))
             assert guess.values is not None
             off = np.abs(guess.values - truth_of(log, view).values).max(axis=1)
-            right = float((guess.labels == log.sealed(log.active)["label"]).mean())
+            right = float(np.mean(guess.labels == log.sealed(log.active)["label"]))
             measured[f"{data}, {network}"] = (
                 f"{(off < EXACT).mean():.1%} of rows within {EXACT:g}, largest error of the others "
                 f"{off[off >= EXACT].max(initial=0.0):.2g}, labels {right:.1%}"

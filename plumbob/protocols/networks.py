@@ -34,10 +34,11 @@ class NetworkPlan:
     shape: Shape
     outputs: int
     width: int
+    double: bool = False  # 64-bit numbers in place of 32-bit ones
 
     def build(self) -> torch.nn.Module:
         """The module, with parameters that mean nothing yet."""
-        return _factory(self.network)(self.shape, self.outputs, **_width(self)).float()
+        return _factory(self.network)(self.shape, self.outputs, **_width(self)).to(_dtype(self.double))
 
     @property
     def inputs(self) -> int:
@@ -53,6 +54,12 @@ class NetworkPlan:
             return cls(**(raw | {"shape": tuple(raw["shape"])}))
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput("this view's message 'network' does not describe a network") from error
+
+
+def _dtype(double: bool) -> torch.dtype:
+    import torch
+
+    return torch.float64 if double else torch.float32
 
 
 def _width(plan: NetworkPlan) -> dict[str, int]:
@@ -209,6 +216,19 @@ def representation(module: torch.nn.Module, layer: torch.nn.Module, inputs: torc
     finally:
         hook.remove()
     return caught[0]
+
+
+@contextmanager
+def precision(dtype: torch.dtype) -> Iterator[None]:
+    """New tensors in here are of this type."""
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 @contextmanager

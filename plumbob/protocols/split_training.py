@@ -12,14 +12,14 @@ The server gets no output and no label, only sums over a batch: (1/K) sum over n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 from typing import Protocol as Interface
 
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.errors import BadInput, one_of, positive, whole
+from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
 from plumbob.protocols.networks import NetworkPlan, known_network, seeded
 from plumbob.protocols.training import TrainingProtocol, opened
@@ -89,6 +89,7 @@ class SplitTraining(TrainingProtocol):
         batches: Batches = "random",
         optimizer: Optimizer = "static",
         learning_rate: float = 0.001,
+        double: bool = False,
         archive_mb: int = 1_000,
         guards: Sequence[Guard] = (),
     ) -> None:
@@ -102,6 +103,7 @@ class SplitTraining(TrainingProtocol):
         one_of("optimizer", optimizer, get_args(Optimizer))
         self.batches, self.optimizer = batches, optimizer
         self.learning_rate = positive("learning_rate", learning_rate)
+        self.double = boolean("double", double)  # 64-bit numbers
         self.archive_mb = whole("archive_mb", archive_mb, 1)
         self.guards = tuple(guards)
 
@@ -124,7 +126,7 @@ class SplitTraining(TrainingProtocol):
         shape = shape_of(party.columns)
         picture = shape is not None and min(shape[1:]) >= 4
         name = self.network if self.network != "auto" else "cafe" if picture else "mlp"
-        return NetworkPlan(party.name, name, shape or (len(party.columns),), self.outputs, self.width)
+        return NetworkPlan(party.name, name, shape or (len(party.columns),), self.outputs, self.width, self.double)
 
 
 @dataclass
@@ -145,13 +147,13 @@ class _Run:
         self.plans = {p.name: protocol.plan(p) for p in federation.parties if p.columns}
         # Workers that add up must have as many outputs as there are classes.
         outputs = len(federation.classes) if protocol.top == "sum" else protocol.outputs
-        self.plans = {name: NetworkPlan(name, p.network, p.shape, outputs, p.width) for name, p in self.plans.items()}
+        self.plans = {name: replace(plan, outputs=outputs) for name, plan in self.plans.items()}
         joined = (len(self.plans), outputs)
-        self.plans[TOP] = NetworkPlan(TOP, protocol.top, joined, len(federation.classes), protocol.width)
+        self.plans[TOP] = NetworkPlan(
+            TOP, protocol.top, joined, len(federation.classes), protocol.width, protocol.double
+        )
         self.modules = {name: plan.build() for name, plan in self.plans.items()}
-        self.inputs = {
-            name: _tensor(federation[name].values, plan.shape) for name, plan in self.plans.items() if name != TOP
-        }
+        self.inputs = {name: _tensor(federation[name].values, plan) for name, plan in self.plans.items() if name != TOP}
         self.label = torch.from_numpy(federation.label)
         self.rounds = protocol.rounds or len(federation) + len(federation) // 4
         self.order = _batches(protocol, len(federation), self.rounds, self.rng)
@@ -223,7 +225,7 @@ class _Run:
 
         sent = upload.gradients
         for guard in self.protocol.guards:
-            sent = guard.upload(Upload(**{**vars(upload), "gradients": sent}), self.rng)
+            sent = guard.upload(replace(upload, gradients=sent), self.rng)
         sender = self._holder(upload.party)
         for key, parameter in upload.module.named_parameters():
             kept = self.archive.kept(upload.party, key, upload.round)
@@ -238,7 +240,7 @@ class _Run:
         count = min(TESTED, len(others))
         with torch.no_grad():
             outputs = [
-                module(_tensor(others[name].values[:count], self.plans[name].shape))
+                module(_tensor(others[name].values[:count], self.plans[name]))
                 for name, module in self.modules.items()
                 if name != TOP
             ]
@@ -319,7 +321,8 @@ def _batches(protocol: SplitTraining, rows: int, rounds: int, rng: np.random.Gen
     return order[:rounds]
 
 
-def _tensor(values: FloatArray, shape: tuple[int, ...]) -> torch.Tensor:
+def _tensor(values: FloatArray, plan: NetworkPlan) -> torch.Tensor:
     import torch
 
-    return torch.from_numpy(values.astype(np.float32)).reshape(len(values), *shape)
+    numbers = values.astype(np.float64 if plan.double else np.float32)
+    return torch.from_numpy(numbers).reshape(len(values), *plan.shape)

@@ -1,0 +1,172 @@
+"""Gradient peeling: exact where the sums determine the data, and honest where they do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from plumbob.attacks.gradient_peeling import GradientPeeling
+from plumbob.attacks.uploads import Uploads
+from plumbob.errors import BadInput
+from plumbob.federation import Federation, split_at_random, split_into_tiles
+from plumbob.protocols import SplitTraining
+from plumbob.scoring.score import score, truth_of
+from plumbob.threats import THREATS, View, cut
+from plumbob.transcript import Transcript
+from tests.worlds import made_pictures, made_table
+
+
+def run(protocol: SplitTraining, federation: Federation, rows: int, seed: int = 0) -> tuple[Transcript, View]:
+    log = protocol.train(
+        federation.rows(np.arange(rows)), federation.rows(np.arange(rows, len(federation))), np.random.default_rng(seed)
+    )
+    return log, cut(log, THREATS["coordinator"])
+
+
+def errors(log: Transcript, view: View, attack: GradientPeeling | None = None) -> np.ndarray:
+    """The largest error of every row."""
+    values = (attack or GradientPeeling()).run(view, np.random.default_rng(0)).values
+    return np.abs(values - truth_of(log, view).values).max(axis=1)
+
+
+def no_bias(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape[0], 32, bias=False), nn.ReLU(), nn.Linear(32, outputs))
+
+
+def strided(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 12, 3, stride=2, padding=1),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(12 * 16, 64),
+        nn.ReLU(),
+        nn.Linear(64, outputs),
+    )
+
+
+class Residual(nn.Module):
+    """No chain: the input joins again later."""
+
+    def __init__(self, shape: tuple[int, ...], outputs: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(shape[0], 8, 3, padding=1)
+        self.out = nn.Linear(8 * shape[1] * shape[2], outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out((torch.tanh(self.conv(x)) + x.mean(1, keepdim=True)).flatten(1))
+
+
+def residual(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return Residual(shape, outputs)
+
+
+def only_convolutions(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(shape[0], outputs, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+HERE = "tests.attacks.test_gradient_peeling"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    network=st.sampled_from(["mlp", "logistic", f"{HERE}:no_bias"]),
+    top=st.sampled_from(["linear", "sum"]),
+    rows=st.integers(8, 40),
+    batch=st.integers(1, 7),
+    width=st.integers(16, 40),
+    seed=st.integers(0, 10**6),
+)
+def test_tables_are_recovered_exactly_in_double_precision(
+    network: str, top: str, rows: int, batch: int, width: int, seed: int
+) -> None:
+    federation = split_at_random(made_table(80, seed=seed), 4, np.random.default_rng(seed))
+    protocol = SplitTraining(network=network, top=top, width=width, batch_size=batch, double=True, rounds=2 * rows)
+    log, view = run(protocol, federation, rows, seed)
+    uploads = Uploads(view)
+    if np.linalg.matrix_rank(uploads.indicator) < rows:
+        return  # such batches do not tell the rows apart
+    off = errors(log, view)
+    dead = off > 1e-7  # rows without gradient in some worker's first layer
+    assert dead.mean() <= 0.15
+    guess = GradientPeeling().run(view, np.random.default_rng(0))
+    assert (guess.labels == log.sealed(log.active)["label"]).all()
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_pictures_are_recovered_through_convolutions_and_pooling(double: bool) -> None:
+    federation = split_into_tiles(made_pictures(40, side=16), 4)
+    log, view = run(SplitTraining(width=32, outputs=8, batch_size=6, double=double), federation, 20)
+    assert np.mean(errors(log, view, GradientPeeling(grid=False)) < (1e-6 if double else 1e-3)) >= 0.8
+    judged = score(
+        GradientPeeling().run(view, np.random.default_rng(0)), truth_of(log, view), view, np.random.default_rng(0)
+    )
+    assert judged.images is not None
+    assert judged.images.psnr > 60
+    assert judged.label_accuracy == 1.0
+
+
+@pytest.mark.parametrize("network", ["strided", "residual"])
+def test_other_networks_are_undone_too(network: str) -> None:
+    """A stride in place of pooling is decoded; a network that is no chain is searched."""
+    federation = split_into_tiles(made_pictures(30, side=16), 4)
+    log, view = run(SplitTraining(network=f"{HERE}:{network}", outputs=4, batch_size=5), federation, 15)
+    guess = GradientPeeling().run(view, np.random.default_rng(0))
+    judged = score(guess, truth_of(log, view), view, np.random.default_rng(0))
+    assert judged.images is not None
+    assert judged.images.psnr > judged.images.constant_psnr + 3
+
+
+def test_rows_that_the_batches_do_not_tell_apart_get_the_mean() -> None:
+    federation = split_at_random(made_table(80), 4, np.random.default_rng(0))
+    log, view = run(SplitTraining(network="mlp", width=64, batch_size=8, rounds=10), federation, 40)
+    guess = GradientPeeling().run(view, np.random.default_rng(0))
+    assert (guess.labels == -1).all()
+    assert np.ptp(guess.values, axis=0).max() == 0
+    full, seen = run(SplitTraining(network="mlp", width=64, batch_size=8), federation, 40)
+    assert errors(full, seen).mean() < errors(log, view).mean() / 100
+
+
+def test_the_guess_does_not_change_with_the_truth() -> None:
+    from tests.worlds import with_truth
+
+    federation = split_at_random(made_table(60), 4, np.random.default_rng(0))
+    log, view = run(SplitTraining(network="mlp", width=32, batch_size=8), federation, 30)
+    other = cut(with_truth(log, "passive", np.random.default_rng(1).random((30, 4))), THREATS["coordinator"])
+    one, two = (GradientPeeling().run(v, np.random.default_rng(0)).values for v in (view, other))
+    assert (one == two).all()
+
+
+def _changed(view: View, name: str, change: object) -> View:
+    messages = [m for m in view.messages if not (change is None and m.name == name)]
+    if change is not None:
+        messages = [replace(m, payload=change(m.payload)) if m.name.endswith(name) else m for m in messages]
+    return replace(view, messages=tuple(messages))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("rows", None, "needs the batch indices"),
+        ("1.weight", lambda a: a[:-1], "another model"),
+        ("1.bias", lambda a: np.full_like(a, np.nan), "NaN"),
+        ("rows", lambda a: a + 1_000, "row numbers"),
+    ],
+)
+def test_bad_views_are_told_apart_in_a_sentence(name: str, change: object, words: str) -> None:
+    federation = split_at_random(made_table(60), 4, np.random.default_rng(0))
+    view = run(SplitTraining(network="mlp", width=16, batch_size=8), federation, 30)[1]
+    with pytest.raises(BadInput, match=words):
+        GradientPeeling().run(_changed(view, name, change), np.random.default_rng(0))
+
+
+def test_a_network_without_a_fully_connected_layer_is_refused() -> None:
+    federation = split_into_tiles(made_pictures(30, side=16), 4)
+    view = run(SplitTraining(network=f"{HERE}:only_convolutions", outputs=4, batch_size=5), federation, 15)[1]
+    with pytest.raises(BadInput, match="no fully connected layer"):
+        GradientPeeling().run(view, np.random.default_rng(0))
