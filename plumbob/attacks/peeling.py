@@ -380,7 +380,7 @@ def _gauss_newton(
         off = (_dot(residual, residual) / _dot(wanted, wanted).clamp_min(1e-30)).flatten()
         better = off < smallest[rows]
         best[rows[better]], smallest[rows[better]] = x[better], off[better]
-        left = off > DONE**2
+        left = off > (DONE if y.dtype == torch.float32 else DONE**2) ** 2
         if not left.any():
             break
         weight = (live | (residual < 0)) * sure[rows]

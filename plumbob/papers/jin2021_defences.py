@@ -1,0 +1,96 @@
+"""jin2021, its defence: fake gradients (C9) and differential privacy beside them (C10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumbob.attacks.cafe import TABLE_9, Cafe
+from plumbob.attacks.gradient_peeling import GradientPeeling
+from plumbob.audit.run import generator
+from plumbob.defences import Defence, DpGradients, FakeGradients, NoDefence
+from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
+from plumbob.papers.evidence import every
+from plumbob.papers.jin2021_worlds import SEARCHED, Size, attacked, pictures
+from plumbob.protocols import SplitTraining
+from plumbob.transcript import COORDINATOR, Transcript
+
+LOSSES = 40  # points of a curve
+
+
+def _trained(name: str, size: Size, defence: Defence, seed: int, **settings: object) -> Transcript:
+    protocol = defence.protect(SplitTraining(batch_size=size.batch, width=size.width, **settings))  # type: ignore[arg-type]
+    assert isinstance(protocol, SplitTraining)
+    return protocol.train(*pictures(name, size.rows, 4, seed), generator(seed, "training", name, size))
+
+
+def _curve(name: str, log: Transcript) -> tuple[Curve, float, float]:
+    losses = log.sealed(COORDINATOR)["training loss"]
+    parts = np.array_split(losses, min(LOSSES, len(losses)))
+    ends = np.cumsum([len(part) for part in parts])
+    means = [float(part.mean()) for part in parts]
+    return Curve(name, ends.astype(float).tolist(), means), means[0], means[-1]
+
+
+def fake_gradients(scale: Scale, seed: int) -> Check:
+    """C9: static parameters for the attack, SGD at 0.1 for the loss."""
+    size = SEARCHED[scale]
+    name = "cifar10" if scale == "paper" else "mnist"
+    rounds = 3_000 if scale == "paper" else 150
+    choice = TABLE_9[name]
+    measured: dict[str, object] = {"size": f"{size.rows} pictures of {name}, loss over {rounds:,} rounds of SGD at 0.1"}
+    answers: list[bool | None] = []
+    curves, sheets = [], []
+    for words, defence in (
+        ("true gradients", NoDefence()),
+        ("fake gradients", FakeGradients()),
+        ("fake gradients, line 17 as printed", FakeGradients(literal=True)),
+    ):
+        still = _trained(name, size, defence, seed)
+        cafe = attacked(still, Cafe(iterations=size.iterations, rates=choice.rates, xi=choice.xi), seed)
+        ours = attacked(still, GradientPeeling(), seed)
+        moving = _trained(
+            name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1
+        )
+        curve, first, last = _curve(words, moving)
+        curves.append(curve)
+        measured[words] = (
+            f"CAFE {cafe.psnr:.2f} dB, ours, which knows the defence, {ours.psnr:.2f} dB (labels {ours.labels or 0:.0%}), "
+            f"loss {first:.3f} to {last:.3f}"
+        )
+        sheets.append((words.replace(" ", "-").replace(",", ""), ours.sheet))
+        if words == "fake gradients":
+            answers += [cafe.psnr < 10, ours.psnr < 10, last < 0.9 * first]
+    expected = "CAFE falls from 28.68 to 7.67 dB, and the training loss still falls"
+    figure = (Figure("loss", "round", "training loss", curves),)
+    return Check(every(answers), measured, expected, 1, "", figure, tuple(sheets))
+
+
+def private_gradients(scale: Scale, seed: int) -> Check:
+    """C10: Table 11, the loss under differential privacy and under fake gradients."""
+    size = replace(SEARCHED[scale], rows=200 if scale == "paper" else 12)
+    name = "mnist"
+    rounds = 1_000 if scale == "paper" else 60
+    measured: dict[str, object] = {"size": f"{size.rows} pictures of {name}, {rounds:,} rounds of SGD at 0.1"}
+    answers: list[bool | None] = []
+    curves, fell = [], {}
+    chosen: list[tuple[str, Defence]] = [("true gradients", NoDefence()), ("fake gradients", FakeGradients())]
+    chosen += [(f"DP, epsilon {e:g}", DpGradients(epsilon=e, clip=3.0)) for e in (10.0, 5.0, 1.0, 0.1)]
+    for words, defence in chosen:
+        log = _trained(name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1)
+        curve, first, last = _curve(words, log)
+        curves.append(curve)
+        fell[words] = first - last
+        right = float(log.sealed(COORDINATOR)["test accuracy"][0])
+        measured[words] = f"loss {first:.3f} to {last:.3f}, test accuracy {right:.2f}"
+    answers += [fell["true gradients"] > 0.1, fell["fake gradients"] > 0.1]
+    answers += [change < 0.1 for words, change in fell.items() if words.startswith("DP")]
+    expected = "under DP (clip 3) the loss does not fall at any epsilon, with fake gradients it does"
+    return Check(every(answers), measured, expected, 1, "", (Figure("loss", "round", "training loss", curves),))
+
+
+CLAIMS = (
+    Claim("jin2021", "C9", "Section 4.4", "fake gradients stop CAFE and the loss still falls", fake_gradients),
+    Claim("jin2021", "C10", "Table 11", "under differential privacy the loss does not fall", private_gradients),
+)
