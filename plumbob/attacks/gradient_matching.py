@@ -126,7 +126,7 @@ class Server:
         if uploads.top is None:
             raise BadInput(f"this view names no network of '{TOP}'")
         self.rows, self.classes = len(view.own), uploads.top.outputs
-        self.batches = [torch.from_numpy(np.asarray(rows, dtype=np.int64)) for rows in uploads.batches]
+        self.batches = [torch.from_numpy(np.array(rows, dtype=np.int64)) for rows in uploads.batches]
         self.names = [w.name for w in uploads.workers] + [TOP]
         self.modules: dict[str, nn.Module] = {name: uploads.module(name).requires_grad_(True) for name in self.names}
         self._uploaded = {
@@ -148,7 +148,7 @@ class Server:
     def _gradients(self, name: str, key: str) -> _Uploaded:
         found = self.uploads.gradients(name, key)
         size = dict(self.modules[name].named_parameters())[key].numel()
-        cells = None if len(found.cells) == size else torch.from_numpy(found.cells)
+        cells = None if len(found.cells) == size else torch.from_numpy(np.array(found.cells))
         place = {int(number): i for i, number in enumerate(found.rounds)}
         return _Uploaded(place, torch.from_numpy(found.values).float(), cells)
 
