@@ -136,16 +136,20 @@ class Uploads:
         some = next(name for name in self._messages if name.startswith("parameter/"))
         return sorted({m.round for m in self._messages[some] if not m.whole})
 
+    @cached_property
+    def _parameters(self) -> dict[tuple[str, int], dict[str, Array]]:
+        """By party and round, so that no attack goes through all messages in every step."""
+        found: dict[tuple[str, int], dict[str, Array]] = {}
+        for name, messages in self._messages.items():
+            kind, _, rest = name.partition("/")
+            party, _, key = rest.rpartition("/")
+            for message in messages if kind == "parameter" else ():
+                found.setdefault((party, message.round), {})[key] = message.payload
+        return found
+
     def parameters(self, party: str, checkpoint: int) -> dict[str, Array]:
         """One network's parameters as they were sent out before a round."""
-        prefix = f"parameter/{party}/"
-        found = {
-            name.removeprefix(prefix): m.payload
-            for name, messages in self._messages.items()
-            if name.startswith(prefix)
-            for m in messages
-            if m.round == checkpoint
-        }
+        found = self._parameters.get((party, checkpoint))
         if not found:
             raise BadInput(f"this attack needs the parameters of '{party}', and the view holds none")
         return found

@@ -1,0 +1,63 @@
+"""Gradients matched by their angle, as jin2021 compares with it: lengths do not count, and smooth pictures are preferred.
+
+D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plumbob.attacks.base import Guess
+from plumbob.attacks.generative_regression import one_thread
+from plumbob.attacks.gradient_matching import (
+    Batch,
+    Dummies,
+    Pairs,
+    Server,
+    ServerAttack,
+    search,
+    seed_of,
+    variation,
+)
+from plumbob.errors import not_negative, positive
+from plumbob.threats import View
+
+TINY = 1e-20  # of squared lengths: a gradient of zeros has no angle
+
+
+class CosineGradients(ServerAttack):
+    """The angle of gradients and the pictures' total variation, which is not truncated here."""
+
+    name = "cosine_gradients"
+    summary = "jin2021's rival: matches the angle of gradients and prefers smooth pictures"
+
+    def __init__(
+        self,
+        *,
+        iterations: int = 300,
+        rate: float = 1e-2,
+        beta: float = 1e-4,
+        report_every: int | None = None,
+    ) -> None:
+        self._store_length(iterations, report_every)
+        self.rate, self.beta = positive("rate", rate), not_negative("beta", beta)
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        with one_thread():
+            server = Server(view)
+            dummies = Dummies.drawn(server, seed_of(rng))
+
+            def objective(batch: Batch) -> Tensor:
+                rough = [variation(batch.inputs[name]) for name in server.pictures]
+                return torch.stack([angle(batch.pairs()), *(self.beta * tv for tv in rough)]).sum()
+
+            return search(self, server, dummies, objective, self.rate)
+
+
+def angle(pairs: Pairs) -> Tensor:
+    """1 - cosine of the angle between all made-up and all real gradients."""
+    across = torch.stack([fake @ real for fake, real in pairs]).sum()
+    lengths = [torch.stack([p[i].square().sum() for p in pairs]).sum().clamp_min(TINY).sqrt() for i in (0, 1)]
+    return 1 - across / (lengths[0] * lengths[1])
