@@ -5,25 +5,32 @@
     III  Below it, convolutions are undone one block at a time (`peeling.py`); a table's columns are h_n already.
 The classes come from the last bias of the top network, whose rows' gradients are softmax - label: negative at the label only.
 Rows whose units are all dead (v_n = 0), and rows that the batches do not tell apart, are guessed by the mean of the others.
+
+Where the server knows of a defence it weighs what arrived by how far off it may be (`defended_gradients.py`), opens sums over
+workers from the top (`aggregated_gradients.py`), and claims nothing where row numbers mean nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.per_row import Inputs, Separation, layer_inputs, row_inputs
+from plumbob.attacks.aggregated_gradients import Opened, opened
+from plumbob.attacks.defended_gradients import Estimates, Expected, changed, estimates, expected_inputs, orders_only, told
+from plumbob.attacks.per_row import RANK, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import first_linear
+from plumbob.protocols.networks import first_linear, representation
 from plumbob.threats import View
 
 if TYPE_CHECKING:
     import torch
 
+EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
 ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 
 
@@ -41,12 +48,26 @@ class GradientPeeling(Attack):
         needs_coordinator(view)
         uploads = Uploads(view)
         values = np.full((len(view.own), len(view.unknown)), 0.5)
-        for worker in uploads.attacked:
-            found = _Peeled(uploads, worker).inputs()
-            values[:, worker.unknown] = _filled(found)
+        if "hidden_indices/on" in view.defence:
+            return Guess(view.unknown_names, values=values, labels=np.full(len(view.own), -1))
+        for worker, peeled in _ways(uploads):
+            values[:, worker.unknown] = _filled(peeled.inputs())
         if view.steps is not None:
             values = on_grid(values, view.steps)
         return Guess(view.unknown_names, values=np.clip(values, 0.0, 1.0), labels=labels(uploads))
+
+
+def _ways(uploads: Uploads) -> Iterator[tuple[Worker, _Peeled]]:
+    """How each worker's columns are found; none where only sums over workers are known and do not open."""
+    if "secure_aggregation/on" in uploads.view.defence:
+        sums = opened(uploads)
+        for worker in uploads.attacked if sums is not None else []:
+            if sums is not None:
+                yield worker, _Summed(uploads, worker, sums)
+        return
+    kind = _Doubted if changed(uploads.view.defence) else _Peeled
+    for worker in uploads.attacked:
+        yield worker, kind(uploads, worker)
 
 
 class _Peeled:
@@ -63,6 +84,11 @@ class _Peeled:
     def gradients(self, key: str) -> Gradients:
         return self.uploads.gradients(self.worker.name, key)
 
+    def first(self) -> tuple[FloatArray, Inputs]:
+        """Of the first fully connected layer: the rows' gradients at its outputs, and what they put into it."""
+        above, separation = self._above()
+        return above, self._representation(above, separation)
+
     def inputs(self) -> Inputs:
         """The worker's columns, with the rows that were found."""
         import torch
@@ -70,8 +96,7 @@ class _Peeled:
         from plumbob.attacks.peeling import blocks_of, peel
         from plumbob.attacks.representation_descent import descend
 
-        above, separation = self._above()
-        inner = self._representation(above, separation)
+        above, inner = self.first()
         blocks = blocks_of(self.module, self.layer)
         if blocks == []:
             return inner
@@ -127,6 +152,72 @@ class _Peeled:
         )
 
 
+class _Summed(_Peeled):
+    """One worker's network where the server knows sums over workers."""
+
+    def __init__(self, uploads: Uploads, worker: Worker, sums: Opened) -> None:
+        super().__init__(uploads, worker)
+        self.sums = sums
+
+    def first(self) -> tuple[FloatArray, Inputs]:
+        name = self.worker.name
+        above = self.sums.above[name]
+        found = self.sums.determined & (np.abs(above).max(axis=1) > RANK * np.abs(above).max(initial=0.0))
+        return above, Inputs(self.sums.inputs[name], found)
+
+    def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
+        return None
+
+
+class _Doubted(_Peeled):
+    """One worker's network, from gradients that are known to have been changed."""
+
+    def __init__(self, uploads: Uploads, worker: Worker) -> None:
+        super().__init__(uploads, worker)
+        self.left = np.ones(len(uploads.view.own))  # per row: the share of its uncertainty that is left
+
+    def _estimates(self, key: str) -> Estimates:
+        return _estimates(self.uploads, self.worker.name, key)
+
+    def first(self) -> tuple[FloatArray, Inputs]:
+        above, _ = self._estimates(f"{self.key}.bias"), self._above()
+        weights = self.gradients(f"{self.key}.weight")
+        if len(weights.rounds) < len(self.uploads.batches) or weights.values.shape[1] * len(above.values) > ROOM:
+            nothing = np.zeros((len(above.values), self.layer.in_features))
+            return above.values, Inputs(nothing, np.zeros(len(nothing), dtype=bool))
+        before, own = self._expected(), self._estimates(f"{self.key}.weight")
+        own = before.in_units(own) if orders_only(self.uploads.view.defence) else own
+        inner, self.left = expected_inputs(own, above, before)
+        return above.values, inner
+
+    def _expected(self) -> Expected:
+        """Of inputs anywhere in [0, 1]."""
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        anywhere = torch.rand(EXPECTED, *self.worker.plan.shape, generator=generator)
+        with torch.no_grad():
+            inner = representation(self.module, self.layer, anywhere).flatten(1).double().numpy()
+        return Expected(inner.mean(axis=0), inner.var(axis=0))
+
+    def inputs(self) -> Inputs:
+        found = super().inputs()
+        return Inputs(0.5 + (1 - self.left[:, None]) * (found.values - 0.5), found.found) if self._deep else found
+
+    @property
+    def _deep(self) -> bool:
+        return self.layer.in_features != self.worker.plan.inputs
+
+    def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
+        return None
+
+
+def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:
+    sent = uploads.gradients(party, key)
+    whole = int(np.prod(uploads.parameters(party, 0)[key].shape))
+    return estimates(uploads, sent.rounds, told(uploads.view.defence, sent, uploads.sizes[sent.rounds], whole))
+
+
 def labels(uploads: Uploads) -> IntArray | None:
     """Classes from the top network's last bias: the only negative cell of softmax - label."""
     if uploads.top is None:
@@ -135,6 +226,8 @@ def labels(uploads: Uploads) -> IntArray | None:
     keys = [key for key, p in uploads.parameters(uploads.top.party, 0).items() if p.shape == (classes,)]
     if not keys:
         return None
+    if changed(uploads.view.defence):
+        return _estimates(uploads, uploads.top.party, keys[-1]).values.argmin(axis=1)
     gradients = uploads.gradients(uploads.top.party, keys[-1])
     separation = Separation.of(uploads, gradients.rounds)
     rows = separation.rows(gradients)

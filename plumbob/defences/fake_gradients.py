@@ -25,7 +25,7 @@ from plumbob.protocols.split_training import Guard, Outline, Upload
 if TYPE_CHECKING:
     import torch
 
-ROOM = 8_000_000  # numbers of candidates kept for one shape of network
+ROOM = 2_000_000  # numbers of candidates kept for one shape of network
 REDRAWS = 20  # times that candidates are drawn again for one gradient
 
 
@@ -49,7 +49,7 @@ class FakeGradients(GradientDefence):
 class _Fakes(Guard):
     def __init__(self, defence: FakeGradients) -> None:
         self.defence = defence
-        self._candidates: dict[tuple[int, ...], list[torch.Tensor]] = {}
+        self._candidates: dict[tuple[int, ...], tuple[list[torch.Tensor], torch.Tensor]] = {}
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
         import torch
@@ -70,25 +70,29 @@ class _Fakes(Guard):
         sizes, tau = tuple(len(layer) for layer in true), self.defence.tau
         if sizes not in self._candidates:
             self._candidates[sizes] = self._drawn(sizes, rng)
+        size = sum(float(layer @ layer) for layer in true)
         for _ in range(REDRAWS + 1):
-            pairs = zip(self._candidates[sizes], true, strict=True)
-            far = torch.stack([torch.cdist(c, t[None])[:, 0] ** 2 for c, t in pairs]).sum(dim=0)
+            candidates, lengths = self._candidates[sizes]
+            inner = torch.stack([c @ t for c, t in zip(candidates, true, strict=True)]).sum(dim=0)
+            far = lengths - 2 * inner + size  # |psi - g|^2
             best = int(far.argmin())
-            distance = float(far[best].sqrt())
+            distance = max(float(far[best]), 0.0) ** 0.5
             if not tau or distance <= tau:
-                return [layer[best] for layer in self._candidates[sizes]]
+                return [layer[best] for layer in candidates]
             self._candidates[sizes] = self._drawn(sizes, rng)
         raise BadInput(
             f"fake_gradients: no candidate of {REDRAWS:,} draws is within tau {tau:g} of the true gradient, the last was at "
             f"{distance:.3g}; raise tau or change sigma"
         )
 
-    def _drawn(self, sizes: tuple[int, ...], rng: np.random.Generator) -> list[torch.Tensor]:
+    def _drawn(self, sizes: tuple[int, ...], rng: np.random.Generator) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Sorted candidates, layer by layer, and their squared lengths."""
         import torch
 
         kept = max(1, min(self.defence.count, ROOM // sum(sizes)))
         drawn = [rng.standard_normal((kept, size), dtype=np.float32) for size in sizes]
-        return [self.defence.sigma * torch.from_numpy(-np.sort(-layer, axis=1)) for layer in drawn]
+        layers = [self.defence.sigma * torch.from_numpy(-np.sort(-layer, axis=1)) for layer in drawn]
+        return layers, torch.stack([layer.pow(2).sum(dim=1) for layer in layers]).sum(dim=0)
 
     def known(self) -> dict[str, Array]:
         return self.defence.known()
