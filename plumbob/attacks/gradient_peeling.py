@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.aggregated_gradients import Opened, opened
-from plumbob.attacks.defended_gradients import Estimates, Expected, changed, estimates, expected_inputs, orders_only, told
+from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.defended_gradients import (
+    Estimates,
+    Expected,
+    changed,
+    estimates,
+    expected_inputs,
+    orders_only,
+    told,
+)
 from plumbob.attacks.per_row import RANK, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput
@@ -138,18 +146,23 @@ class _Peeled:
         import torch
 
         if key not in self._separated:
-            gradients = self.gradients(f"{key}.weight")
-            separation = Separation.of(self.uploads, gradients.rounds)
-            found = separation.rows(gradients) if separation.determined[rows].all() else None
-            self._separated[key] = (found, gradients.cells)
+            self._separated[key] = self._own(key)
         own, cells = self._separated[key]
-        if own is None:
+        if own is None or np.isnan(own[rows, :1]).any():
             return None
         shape = dict(self.module.named_parameters())[f"{key}.weight"].shape
         taps = np.unique(cells % (shape[2] * shape[3]))
         return torch.from_numpy(own[rows].astype(np.float32)).view(len(rows), *shape[:2], len(taps)), torch.from_numpy(
             taps
         )
+
+    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
+        """Rows' own gradients of a convolution's kept cells, NaN for rows that are not determined."""
+        gradients = self.gradients(f"{key}.weight")
+        separation = Separation.of(self.uploads, gradients.rounds)
+        found = separation.rows(gradients)
+        found[~separation.determined] = np.nan
+        return found, gradients.cells
 
 
 class _Summed(_Peeled):
@@ -165,8 +178,8 @@ class _Summed(_Peeled):
         found = self.sums.determined & (np.abs(above).max(axis=1) > RANK * np.abs(above).max(initial=0.0))
         return above, Inputs(self.sums.inputs[name], found)
 
-    def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
-        return None
+    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
+        return None, self.gradients(f"{key}.weight").cells
 
 
 class _Doubted(_Peeled):
@@ -174,7 +187,7 @@ class _Doubted(_Peeled):
 
     def __init__(self, uploads: Uploads, worker: Worker) -> None:
         super().__init__(uploads, worker)
-        self.left = np.ones(len(uploads.view.own))  # per row: the share of its uncertainty that is left
+        self.trust = np.zeros(len(uploads.view.own))  # per row: how far its representation can be trusted
 
     def _estimates(self, key: str) -> Estimates:
         return _estimates(self.uploads, self.worker.name, key)
@@ -187,7 +200,7 @@ class _Doubted(_Peeled):
             return above.values, Inputs(nothing, np.zeros(len(nothing), dtype=bool))
         before, own = self._expected(), self._estimates(f"{self.key}.weight")
         own = before.in_units(own) if orders_only(self.uploads.view.defence) else own
-        inner, self.left = expected_inputs(own, above, before)
+        inner, self.trust = expected_inputs(own, above, before)
         return above.values, inner
 
     def _expected(self) -> Expected:
@@ -202,14 +215,12 @@ class _Doubted(_Peeled):
 
     def inputs(self) -> Inputs:
         found = super().inputs()
-        return Inputs(0.5 + (1 - self.left[:, None]) * (found.values - 0.5), found.found) if self._deep else found
+        if self.layer.in_features == self.worker.plan.inputs:
+            return found
+        return Inputs(0.5 + self.trust[:, None] * (found.values - 0.5), found.found)
 
-    @property
-    def _deep(self) -> bool:
-        return self.layer.in_features != self.worker.plan.inputs
-
-    def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
-        return None
+    def _own(self, key: str) -> tuple[FloatArray, IntArray]:
+        return self._estimates(f"{key}.weight").values, self.gradients(f"{key}.weight").cells
 
 
 def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:
