@@ -5,29 +5,44 @@
     III  Below it, convolutions are undone one block at a time (`peeling.py`); a table's columns are h_n already.
 The classes come from the last bias of the top network, whose rows' gradients are softmax - label: negative at the label only.
 Rows whose units are all dead (v_n = 0), and rows that the batches do not tell apart, are guessed by the mean of the others.
+
+Where the server knows of a defence it weighs what arrived by how far off it may be (`defended_gradients.py`), opens sums over
+workers from the top (`aggregated_gradients.py`), and claims nothing where row numbers mean nothing.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plumbob.attacks.aggregated_gradients import Opened, opened
 from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.defended_gradients import (
+    Estimates,
+    Expected,
+    changed,
+    estimates,
+    expected_inputs,
+    orders_only,
+    told,
+)
 from plumbob.attacks.per_row import RANK, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import first_linear, precision
+from plumbob.protocols.networks import first_linear, precision, representation
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import View
 
 if TYPE_CHECKING:
     import torch
 
+EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
 ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 
 
@@ -48,9 +63,11 @@ class GradientPeeling(Attack):
         needs_coordinator(view)
         uploads = Uploads(view)
         values = np.full((len(view.own), len(view.unknown)), 0.5)
-        parts = [_Peeled(uploads, worker) for worker in uploads.attacked]
+        if "hidden_indices/on" in view.defence:
+            return Guess(view.unknown_names, values=values, labels=np.full(len(view.own), -1))
+        parts = [peeled for _, peeled in _ways(uploads)]
         with ThreadPoolExecutor(max_workers=max(1, min(len(parts), os.cpu_count() or 1))) as pool, _of_one_type(parts):
-            for part, found in zip(parts, pool.map(_Peeled.inputs, parts), strict=True):
+            for part, found in zip(parts, pool.map(lambda part: part.inputs(), parts), strict=True):
                 values[:, part.worker.unknown] = _filled(found)
         if self.grid and view.steps is not None:
             values = on_grid(values, view.steps)
@@ -62,6 +79,19 @@ def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
     import torch
 
     return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
+
+
+def _ways(uploads: Uploads) -> Iterator[tuple[Worker, _Peeled]]:
+    """How each worker's columns are found; none where only sums over workers are known and do not open."""
+    if "secure_aggregation/on" in uploads.view.defence:
+        sums = opened(uploads)
+        for worker in uploads.attacked if sums is not None else []:
+            if sums is not None:
+                yield worker, _Summed(uploads, worker, sums)
+        return
+    kind = _Doubted if changed(uploads.view.defence) else _Peeled
+    for worker in uploads.attacked:
+        yield worker, kind(uploads, worker)
 
 
 class _Peeled:
@@ -80,6 +110,11 @@ class _Peeled:
     def gradients(self, key: str) -> Gradients:
         return self.uploads.gradients(self.worker.name, key)
 
+    def first(self) -> tuple[FloatArray, Inputs]:
+        """Of the first fully connected layer: the rows' gradients at its outputs, and what they put into it."""
+        above, separation = self._above()
+        return above, self._representation(above, separation)
+
     def inputs(self) -> Inputs:
         """The worker's columns, with the rows that were found."""
         import torch
@@ -87,8 +122,7 @@ class _Peeled:
         from plumbob.attacks.peeling import blocks_of, peel, polish
         from plumbob.attacks.representation_descent import descend
 
-        above, separation = self._above()
-        inner = self._representation(above, separation)
+        above, inner = self.first()
         blocks = blocks_of(self.module, self.layer)
         if blocks == []:
             return inner
@@ -161,18 +195,87 @@ class _Peeled:
         import torch
 
         if key not in self._separated:
-            gradients = self.gradients(f"{key}.weight")
-            separation = Separation.of(self.uploads, gradients.rounds)
-            found = separation.rows(gradients) if separation.determined[rows].all() else None
-            self._separated[key] = (found, gradients.cells)
+            self._separated[key] = self._own(key)
         own, cells = self._separated[key]
-        if own is None:
+        if own is None or np.isnan(own[rows, :1]).any():
             return None
         shape = dict(self.module.named_parameters())[f"{key}.weight"].shape
         taps = np.unique(cells % (shape[2] * shape[3]))
         return torch.from_numpy(own[rows].astype(self.dtype)).view(len(rows), *shape[:2], len(taps)), torch.from_numpy(
             taps
         )
+
+    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
+        """Rows' own gradients of a convolution's kept cells, NaN for rows that are not determined."""
+        gradients = self.gradients(f"{key}.weight")
+        separation = Separation.of(self.uploads, gradients.rounds)
+        found = separation.rows(gradients)
+        found[~separation.determined] = np.nan
+        return found, gradients.cells
+
+
+class _Summed(_Peeled):
+    """One worker's network where the server knows sums over workers."""
+
+    def __init__(self, uploads: Uploads, worker: Worker, sums: Opened) -> None:
+        super().__init__(uploads, worker)
+        self.sums = sums
+
+    def first(self) -> tuple[FloatArray, Inputs]:
+        name = self.worker.name
+        above = self.sums.above[name]
+        found = self.sums.determined & (np.abs(above).max(axis=1) > RANK * np.abs(above).max(initial=0.0))
+        return above, Inputs(self.sums.inputs[name], found)
+
+    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
+        return None, self.gradients(f"{key}.weight").cells
+
+
+class _Doubted(_Peeled):
+    """One worker's network, from gradients that are known to have been changed."""
+
+    def __init__(self, uploads: Uploads, worker: Worker) -> None:
+        super().__init__(uploads, worker)
+        self.trust = np.zeros(len(uploads.view.own))  # per row: how far its representation can be trusted
+
+    def _estimates(self, key: str) -> Estimates:
+        return _estimates(self.uploads, self.worker.name, key)
+
+    def first(self) -> tuple[FloatArray, Inputs]:
+        above, _ = self._estimates(f"{self.key}.bias"), self._above()
+        weights = self.gradients(f"{self.key}.weight")
+        if len(weights.rounds) < len(self.uploads.batches) or weights.values.shape[1] * len(above.values) > ROOM:
+            nothing = np.zeros((len(above.values), self.layer.in_features))
+            return above.values, Inputs(nothing, np.zeros(len(nothing), dtype=bool))
+        before, own = self._expected(), self._estimates(f"{self.key}.weight")
+        own = before.in_units(own) if orders_only(self.uploads.view.defence) else own
+        inner, self.trust = expected_inputs(own, above, before)
+        return above.values, inner
+
+    def _expected(self) -> Expected:
+        """Of inputs anywhere in [0, 1]."""
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        anywhere = torch.rand(EXPECTED, *self.worker.plan.shape, generator=generator)
+        with torch.no_grad():
+            inner = representation(self.module, self.layer, anywhere).flatten(1).double().numpy()
+        return Expected(inner.mean(axis=0), inner.var(axis=0))
+
+    def inputs(self) -> Inputs:
+        found = super().inputs()
+        if self.layer.in_features == self.worker.plan.inputs:
+            return found
+        return Inputs(0.5 + self.trust[:, None] * (found.values - 0.5), found.found)
+
+    def _own(self, key: str) -> tuple[FloatArray, IntArray]:
+        return self._estimates(f"{key}.weight").values, self.gradients(f"{key}.weight").cells
+
+
+def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:
+    sent = uploads.gradients(party, key)
+    whole = int(np.prod(uploads.parameters(party, 0)[key].shape))
+    return estimates(uploads, sent.rounds, told(uploads.view.defence, sent, uploads.sizes[sent.rounds], whole))
 
 
 def last_bias(uploads: Uploads) -> str | None:
@@ -187,6 +290,8 @@ def labels(uploads: Uploads) -> IntArray | None:
     key = last_bias(uploads)
     if key is None:
         return None
+    if changed(uploads.view.defence):
+        return np.asarray(_estimates(uploads, TOP, key).values.argmin(axis=1))
     gradients = uploads.gradients(TOP, key)
     separation = Separation.of(uploads, gradients.rounds)
     rows = separation.rows(gradients)

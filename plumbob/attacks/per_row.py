@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray, IntArray
 
+Bools = NDArray[np.bool_]
 RANK = 1e-9  # singular values below this share of the largest count as zero
 CHUNK = 8_192  # cells solved at once
 SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
@@ -28,7 +30,7 @@ class Separation:
 
     rounds: IntArray
     inverse: FloatArray  # rows x rounds, the batch sizes included
-    determined: FloatArray  # per row: whether its gradient is determined
+    determined: Bools  # per row: whether its gradient is determined
 
     @classmethod
     def of(cls, uploads: Uploads, rounds: IntArray) -> Separation:
@@ -53,10 +55,10 @@ class Inputs:
     """What rows put into a layer, with the rows for which it is determined."""
 
     values: FloatArray
-    found: FloatArray  # per row: whether its input is determined
+    found: Bools  # per row: whether its input is determined
 
 
-def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separated: FloatArray) -> Inputs:
+def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separated: Bools) -> Inputs:
     """H from a fully connected layer's weight gradients (d2 x d1 cells) and V = `above`, the rows' gradients at its outputs.
 
     Row by row where all rounds were kept and fit into memory, batch by batch else. A row that stands in several batches is
@@ -84,7 +86,7 @@ def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separa
     return Inputs(values, np.isfinite(spread))
 
 
-def row_inputs(weights: FloatArray, above: FloatArray, separated: FloatArray) -> Inputs:
+def row_inputs(weights: FloatArray, above: FloatArray, separated: Bools) -> Inputs:
     """H from the rows' own weight gradients v_n h_n' (rows x d2 d1): the one h_n that fits best; any batch size will do."""
     norm = (above**2).sum(axis=1)
     found = separated & (norm > (RANK * float(np.abs(above).max(initial=0.0))) ** 2)

@@ -1,5 +1,6 @@
 """The defence sweep: every defence of the prediction phase at its usual settings, in the white and in the black box.
 
+For `split_training` it is every defence at the point `gradients`.
 `defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
 """
 
@@ -7,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbob.defences import Defence
-from plumbob.protocols import Protocol, TrainingProtocol
+from plumbob.defences import Combined, Defence
+from plumbob.protocols import Protocol, SplitTraining, TrainingProtocol
 from plumbob.transcript import COORDINATOR
 
 NAME = "sweep"  # what a plan calls it
@@ -30,18 +31,36 @@ SWEEP: tuple[tuple[str, dict[str, Any]], ...] = (
     ("dp_sgd", {"epsilon": 0.1}),
     ("hide_model", {}),
 )
+GRADIENTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("fake_gradients", {}),
+    ("dp_gradients", {"epsilon": 10.0}),
+    ("dp_gradients", {"epsilon": 1.0}),
+    ("sparse_gradients", {}),
+    ("quantised_gradients", {}),
+    ("hidden_indices", {}),
+    ("secure_aggregation", {}),
+)
 WHITE_BOX = "active"
 BLACK_BOX = "active-black-box-auxiliary"
 UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
 
 
+def points(defence: Defence) -> set[str]:
+    """Where a defence, or each part of a combined one, changes a protocol."""
+    return {part.point for part in defence.parts} if isinstance(defence, Combined) else {defence.point}
+
+
 def fits(defence: Defence, protocol: Protocol | TrainingProtocol) -> bool:
     """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
 
-    What protects a training protocol is a setting of its own: list it a second time with that setting.
+    Gradients are sent up in `split_training` alone. What else protects a training protocol is a setting of its own: list it a
+    second time with that setting.
     """
+    where = points(defence)
     if isinstance(protocol, TrainingProtocol):
-        return defence.point == "none"
+        return where == {"none"} or (where == {"gradients"} and isinstance(protocol, SplitTraining))
+    if "gradients" in where:
+        return False
     if defence.point == "training":
         return repr(defence.protect(protocol)) != repr(protocol)
     return defence.point != "scores" or protocol.collector("active") == COORDINATOR

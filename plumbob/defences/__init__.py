@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from plumbob.defences.base import Combined, Defence, NoDefence
 from plumbob.defences.codebook import Codebook
+from plumbob.defences.dp_gradients import DpGradients
 from plumbob.defences.dp_sgd import DpSgd
 from plumbob.defences.dropout import Dropout
+from plumbob.defences.fake_gradients import FakeGradients
+from plumbob.defences.hidden_indices import HiddenIndices
 from plumbob.defences.hide_model import HideModel
 from plumbob.defences.label_only import LabelOnly
 from plumbob.defences.noise import Noise
 from plumbob.defences.purifier import Purifier
+from plumbob.defences.quantised_gradients import QuantisedGradients
 from plumbob.defences.rounding import Rounding
+from plumbob.defences.secure_aggregation import SecureAggregation
+from plumbob.defences.sparse_gradients import SparseGradients
 from plumbob.defences.verification import Verification
 from plumbob.errors import BadInput, made, suggest
 
@@ -19,14 +25,20 @@ __all__ = [
     "Codebook",
     "Combined",
     "Defence",
+    "DpGradients",
     "DpSgd",
     "Dropout",
+    "FakeGradients",
+    "HiddenIndices",
     "HideModel",
     "LabelOnly",
     "NoDefence",
     "Noise",
     "Purifier",
+    "QuantisedGradients",
     "Rounding",
+    "SecureAggregation",
+    "SparseGradients",
     "Verification",
     "defence_named",
 ]
@@ -44,6 +56,12 @@ DEFENCES: dict[str, type[Defence]] = {
         Dropout,
         DpSgd,
         HideModel,
+        FakeGradients,
+        DpGradients,
+        SparseGradients,
+        QuantisedGradients,
+        HiddenIndices,
+        SecureAggregation,
     )
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.protocols.base import Model, Protocol, Release
+from plumbob.protocols.training import TrainingProtocol
 from plumbob.threats import Threat
 
 
@@ -21,11 +22,27 @@ class Defence(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    point: ClassVar[str]  # inputs, training, scores, knowledge
+    point: ClassVar[str]  # inputs, training, gradients, scores, knowledge
     paper: ClassVar[str] = ""
 
-    def protect(self, protocol: Protocol) -> Protocol:
-        """The protocol as it is trained under this defence (points `inputs` and `training`)."""
+    @overload
+    def protect(self, protocol: Protocol) -> Protocol: ...
+
+    @overload
+    def protect(self, protocol: TrainingProtocol) -> TrainingProtocol: ...
+
+    def protect(self, protocol: Protocol | TrainingProtocol) -> Protocol | TrainingProtocol:
+        """The protocol as it is trained under this defence."""
+        if isinstance(protocol, TrainingProtocol):
+            return self.protect_training(protocol)
+        return self.protect_model(protocol)
+
+    def protect_model(self, protocol: Protocol) -> Protocol:
+        """A protocol of prediction, with its model trained under this defence (points `inputs` and `training`)."""
+        return protocol
+
+    def protect_training(self, protocol: TrainingProtocol) -> TrainingProtocol:
+        """A protocol whose training is the exchange (point `gradients`)."""
         return protocol
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
@@ -70,9 +87,14 @@ class Combined(Defence):
     def __init__(self, parts: Sequence[Defence]) -> None:
         self.parts = tuple(parts)
 
-    def protect(self, protocol: Protocol) -> Protocol:
+    def protect_model(self, protocol: Protocol) -> Protocol:
         # What changes training comes before what only watches it.
         for part in sorted(self.parts, key=lambda part: part.point == "scores"):
+            protocol = part.protect(protocol)
+        return protocol
+
+    def protect_training(self, protocol: TrainingProtocol) -> TrainingProtocol:
+        for part in self.parts:
             protocol = part.protect(protocol)
         return protocol
 

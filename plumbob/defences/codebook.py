@@ -67,7 +67,7 @@ class Codebook(Defence):
             raise BadInput(f"codebook: expected at least 1 level, got {levels}")
         self.levels = levels
 
-    def protect(self, protocol: Protocol) -> Protocol:
+    def protect_model(self, protocol: Protocol) -> Protocol:
         return watched(protocol)
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:

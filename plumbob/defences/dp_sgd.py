@@ -38,7 +38,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
+def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str = "dp_sgd") -> float:
     """The least noise multiplier that keeps within epsilon, by Opacus's accountant."""
     with _quiet():
         from opacus.accountants.utils import get_noise_multiplier
@@ -54,7 +54,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
                 alphas=list(ORDERS),
             )
         except ValueError as error:
-            raise BadInput(f"dp_sgd: expected an epsilon that some noise can give, got {epsilon}") from error
+            raise BadInput(f"{what}: expected an epsilon that some noise can give, got {epsilon}") from error
     return float(found)
 
 
@@ -198,7 +198,7 @@ class DpSgd(Defence):
         self.clip = clip
         self.epochs = epochs
 
-    def protect(self, protocol: Protocol) -> Protocol:
+    def protect_model(self, protocol: Protocol) -> Protocol:
         if not isinstance(protocol, LogisticRegression | NeuralNetwork):
             return protocol
         return PrivateTraining(copy.copy(protocol), self.epsilon, self.delta, self.clip, self.epochs)

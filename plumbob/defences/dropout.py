@@ -25,7 +25,7 @@ class Dropout(Defence):
             raise BadInput(f"dropout: expected a rate above 0 and below 1, got {rate}")
         self.rate = rate
 
-    def protect(self, protocol: Protocol) -> Protocol:
+    def protect_model(self, protocol: Protocol) -> Protocol:
         if "dropout" not in vars(protocol):
             return protocol
         changed = copy.copy(protocol)

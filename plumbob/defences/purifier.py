@@ -79,7 +79,7 @@ class Purifier(Defence):
             raise BadInput(f"purifier: expected to be trained on 'real' or 'random' scores, got '{trained_on}'")
         self.trained_on = trained_on
 
-    def protect(self, protocol: Protocol) -> Protocol:
+    def protect_model(self, protocol: Protocol) -> Protocol:
         return watched(protocol) if self.trained_on == "real" else protocol
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:

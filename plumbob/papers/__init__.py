@@ -16,6 +16,8 @@ from plumbob.papers import (
     jiang2022,
     jiang2022_black_box,
     jin2021,
+    jin2021_defences,
+    jin2021_search,
     luo2021,
     luo2021_defended,
     luo2021_generative,
@@ -39,6 +41,8 @@ _PARTS = (
     weng2022_sums,
     weng2022_defences,
     jin2021,
+    jin2021_search,
+    jin2021_defences,
     ours,
 )
 CLAIMS: tuple[Claim, ...] = tuple(

@@ -50,9 +50,7 @@ def fake_gradients(scale: Scale, seed: int) -> Check:
         still = _trained(name, size, defence, seed)
         cafe = attacked(still, Cafe(iterations=size.iterations, rates=choice.rates, xi=choice.xi), seed)
         ours = attacked(still, GradientPeeling(), seed)
-        moving = _trained(
-            name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1
-        )
+        moving = _trained(name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1)
         curve, first, last = _curve(words, moving)
         curves.append(curve)
         measured[words] = (

@@ -127,7 +127,9 @@ def loops(scale: Scale, seed: int) -> Check:
         reached = {words: _reaches(run, goal) for words, run in runs.items()}
         nested, single = reached["nested loops"], reached["single loop"]
         extra = 2 * size.iterations
-        measured[f"{name}, iterations to {goal:.1f} dB"] = f"single loop {single}, nested loops {nested} after {extra:,} before"
+        measured[f"{name}, iterations to {goal:.1f} dB"] = (
+            f"single loop {single}, nested loops {nested} after {extra:,} before"
+        )
         answers.append(single is not None and nested is not None and single < nested + extra)
         for words, run in runs.items():
             shift = extra if words == "nested loops" else 0
@@ -135,7 +137,9 @@ def loops(scale: Scale, seed: int) -> Check:
             curves.append(Curve(f"{name}, {words}", [x for x, _ in points], [y for _, y in points]))
     expected = "a single loop needs fewer iterations than nested loops together (7,300 against 8,000 + 2,404 + 1,635)"
     figure = (Figure("loops", "iteration, all steps counted", "mean PSNR in dB", curves),) if scale == "paper" else ()
-    return Check(every(answers), measured, expected, 1, "the PSNR asked for is what both reach here, less 0.5 dB", figure)
+    return Check(
+        every(answers), measured, expected, 1, "the PSNR asked for is what both reach here, less 0.5 dB", figure
+    )
 
 
 def while_training(scale: Scale, seed: int) -> Check:
@@ -180,9 +184,7 @@ def epochs(scale: Scale, seed: int) -> Check:
     for batch in batches:
         iterations = counted * size.rows // batch
         log = trained(name, replace(size, batch=batch), 4, seed)
-        attack = Cafe(
-            iterations=iterations, rates=choice.rates, xi=choice.xi, report_every=max(1, iterations // 8)
-        )
+        attack = Cafe(iterations=iterations, rates=choice.rates, xi=choice.xi, report_every=max(1, iterations // 8))
         run = attacked(log, attack, seed)
         points = [(i * batch / size.rows, value) for i, value in run.images.path]
         measured[f"K={batch}, PSNR by epoch"] = [round(value, 2) for _, value in points]

@@ -61,14 +61,45 @@ class Upload:
         return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
 
 
-class Guard(Interface):
-    """A defence at the point `gradients`: changes what is sent up, or which rows the server's numbers mean."""
+Arrived = dict[str, dict[str, Array]]  # by party and parameter, what the server got in one round
 
-    def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]: ...
 
-    def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray: ...
+@dataclass(frozen=True)
+class Outline:
+    """What is agreed before the first round."""
 
-    def known(self) -> dict[str, Array]: ...
+    rows: int
+    rounds: int
+    batch_size: int
+    most: int  # rounds that the most used row is in
+    plans: Mapping[str, NetworkPlan]  # by party, the top network among them
+    shapes: Mapping[str, Mapping[str, tuple[int, ...]]]  # of parameters, by party
+
+
+class Guard:
+    """A defence at the point `gradients`, in one training. Override what it changes; the rest leaves all as it is."""
+
+    def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
+        """What a party sends in place of its gradients."""
+        return upload.gradients
+
+    def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray:
+        """The rows that the parties take when the server asks for `rows`."""
+        return rows
+
+    def received(self, arrived: Arrived) -> Arrived:
+        """The gradients with which the server takes its step."""
+        return arrived
+
+    def known(self) -> dict[str, Array]:
+        """What the server knows of the defence."""
+        return {}
+
+
+class Guarding(Interface):
+    """What makes a guard for each training."""
+
+    def begin(self, outline: Outline) -> Guard: ...
 
 
 class SplitTraining(TrainingProtocol):
@@ -91,7 +122,7 @@ class SplitTraining(TrainingProtocol):
         learning_rate: float = 0.001,
         double: bool = False,
         archive_mb: int = 1_000,
-        guards: Sequence[Guard] = (),
+        guards: Sequence[Guarding] = (),
     ) -> None:
         self.network = network if network == "auto" else known_network("network", network)
         self.top = known_network("top", top)
@@ -111,11 +142,11 @@ class SplitTraining(TrainingProtocol):
         if self.batch_size > len(federation):
             raise BadInput(f"batch_size: {self.batch_size:,} rows cannot be drawn from {len(federation):,}")
         log = opened(self.name, federation, others)
-        for guard in self.guards:
-            for name, array in guard.known().items():
-                log.seal(COORDINATOR, f"defence/{name}", array)
         with seeded(rng):
             run = _Run(self, federation, log, rng)
+        for guard in run.guards:
+            for name, array in guard.known().items():
+                log.seal(COORDINATOR, f"defence/{name}", array)
         losses = [run.round(number) for number in range(run.rounds)]
         log.seal(COORDINATOR, "training loss", np.array(losses))
         log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
@@ -158,6 +189,7 @@ class _Run:
         self.rounds = protocol.rounds or len(federation) + len(federation) // 4
         self.order = _batches(protocol, len(federation), self.rounds, self.rng)
         self.archive = Archive.of(self.modules, self.order, len(federation), protocol.archive_mb)
+        self.guards = [guarding.begin(self._outline()) for guarding in protocol.guards]
         for name, plan in self.plans.items():
             self.log.send(COORDINATOR, self._holder(name), "setup", 0, "network", plan.to_array())
             for key, cells in self.archive.cells.get(name, {}).items():
@@ -167,6 +199,12 @@ class _Run:
         kind = kinds.get(protocol.optimizer)
         everything = [p for module in self.modules.values() for p in module.parameters()]
         self.optimizer = None if kind is None else kind(everything, lr=protocol.learning_rate)
+
+    def _outline(self) -> Outline:
+        used = np.bincount(np.concatenate(self.order), minlength=len(self.federation))
+        shapes = {name: {k: tuple(p.shape) for k, p in m.named_parameters()} for name, m in self.modules.items()}
+        size = self.protocol.batch_size
+        return Outline(len(self.federation), self.rounds, size, int(used.max()), self.plans, shapes)
 
     def _holder(self, name: str) -> str:
         return self.federation.active if name == TOP else name
@@ -184,14 +222,14 @@ class _Run:
         """One batch: outputs to the active party, gradients of outputs back, gradients of parameters up."""
         import torch
 
-        protocol, log, active = self.protocol, self.log, self.federation.active
+        log, active = self.log, self.federation.active
         if number and self.optimizer is not None:
             self._send_parameters(number)
         told, rows = self.order[number], self.order[number]
         for name in self.plans:
             if name != TOP:
                 log.send(COORDINATOR, name, "train", number, "rows", told)
-        for guard in protocol.guards:
+        for guard in self.guards:
             rows = guard.rows(rows, len(self.federation), number, self.rng)
         batch = {name: part[torch.from_numpy(rows)] for name, part in self.inputs.items()}
         outputs = {name: self.modules[name](part) for name, part in batch.items()}
@@ -214,24 +252,33 @@ class _Run:
             grads = torch.autograd.grad(out, list(parameters.values()), above[name])
             own = dict(zip(parameters, grads, strict=True))
             uploads.append(Upload(name, number, self.modules[name], batch[name], above[name], own))
-        for upload in uploads:
-            self._upload(upload)
+        sent = {upload.party: self._upload(upload) for upload in uploads}
         if self.optimizer is not None:
-            self.optimizer.step()
+            self._step(sent)
         return float(loss.detach())
 
-    def _upload(self, upload: Upload) -> None:
-        import torch
-
+    def _upload(self, upload: Upload) -> dict[str, Array]:
         sent = upload.gradients
-        for guard in self.protocol.guards:
+        for guard in self.guards:
             sent = guard.upload(replace(upload, gradients=sent), self.rng)
-        sender = self._holder(upload.party)
-        for key, parameter in upload.module.named_parameters():
+        sender, arrived = self._holder(upload.party), {}
+        for key in upload.gradients:
             kept = self.archive.kept(upload.party, key, upload.round)
             where = f"gradient/{upload.party}/{key}"
-            arrived = self.log.send(sender, COORDINATOR, "train", upload.round, where, sent[key].numpy(), kept)
-            parameter.grad = torch.from_numpy(np.array(arrived)) if self.optimizer is not None else None
+            payload = sent[key].numpy()
+            arrived[key] = self.log.send(sender, COORDINATOR, "train", upload.round, where, payload, kept)
+        return arrived
+
+    def _step(self, arrived: Arrived) -> None:
+        import torch
+
+        for guard in reversed(self.guards):
+            arrived = guard.received(arrived)
+        for name, module in self.modules.items():
+            for key, parameter in module.named_parameters():
+                parameter.grad = torch.from_numpy(np.array(arrived[name][key])).to(parameter.dtype)
+        if self.optimizer is not None:
+            self.optimizer.step()
 
     def accuracy(self, others: Federation) -> float:
         """On rows that nobody trained on."""

@@ -1,0 +1,36 @@
+"""Hidden indices (ours): the server's row numbers mean other rows in every round.
+
+The parties share a secret from which they draw a fresh permutation of all rows for every round; a batch is as random as before
+and of the same size, and the server does not learn which rows it had. Sums over unknown rows cannot be solved for known ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.gradients import GradientDefence
+from plumbob.federation import IntArray
+from plumbob.protocols.split_training import Guard, Outline
+
+
+class HiddenIndices(GradientDefence):
+    """Rows by a secret permutation, new in every round."""
+
+    name = "hidden_indices"
+    summary = "parties permute the rows secretly in every round: the server's row numbers mean nothing"
+    paper = "plumbob"
+
+    def begin(self, outline: Outline) -> Guard:
+        return _Hidden(self)
+
+
+class _Hidden(Guard):
+    def __init__(self, defence: HiddenIndices) -> None:
+        self.defence = defence
+
+    def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray:
+        return np.asarray(rng.permutation(total)[rows])
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()
