@@ -97,7 +97,7 @@ def identified(scale: Scale, seed: int) -> Check:
 
 def batch_sizes(scale: Scale, seed: int) -> Check:
     """C4: Table 3, larger batches are no defence."""
-    size = replace(SOLVED[scale], rows=200 if scale == "paper" else 24)
+    size = replace(SOLVED[scale], rows=120 if scale == "paper" else 24)
     batches = (10, 20, 40, 80, 100) if scale == "paper" else (4, 8, 12)
     measured: dict[str, object] = {}
     answers: list[bool | None] = []

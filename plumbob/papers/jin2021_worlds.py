@@ -40,7 +40,7 @@ class Size:
 
 
 SOLVED: dict[Scale, Size] = {"smoke": Size(24, 6, 32, 0), "paper": Size(800, 40, 64, 0)}
-SEARCHED: dict[Scale, Size] = {"smoke": Size(12, 4, 8, 60), "paper": Size(40, 8, 64, 1_000)}
+SEARCHED: dict[Scale, Size] = {"smoke": Size(12, 4, 8, 200), "paper": Size(40, 8, 64, 600)}
 
 
 def sets(scale: Scale) -> tuple[str, ...]:
