@@ -18,6 +18,7 @@ from plumbob.bench.encryption import (
     secure_boost_tree,
 )
 from plumbob.bench.generative import grna_against_plain_loop
+from plumbob.bench.gradients import peeling_against_cafe
 from plumbob.bench.inversion import gia_against_one_by_one
 from plumbob.bench.scores import cost_against_rows, esa_against_loop, pra_against_loop
 from plumbob.bench.timing import Measured
@@ -37,6 +38,7 @@ BENCHES = (
     products_against_heu,
     bin_sums_against_heu,
     secure_boost_tree,
+    peeling_against_cafe,
 )
 
 
