@@ -49,7 +49,7 @@ class BatchNormPrior(ServerAttack):
         with one_thread():
             server, generator = Server(view), seed_of(rng)
             dummies = Dummies.drawn(server, generator)
-            prior = _Prior(server, view, generator)
+            prior = Prior(server, view, generator)
 
             def objective(batch: Batch) -> Tensor:
                 return self.alpha * squared(batch.pairs()) + self.gamma * prior.misfit(batch)
@@ -57,7 +57,7 @@ class BatchNormPrior(ServerAttack):
             return search(self, server, dummies, objective, self.rate)
 
 
-class _Prior:
+class Prior:
     """The usual statistics of every unknown worker's feature maps, under the parameters that are loaded."""
 
     def __init__(self, server: Server, view: View, generator: torch.Generator) -> None:

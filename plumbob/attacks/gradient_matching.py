@@ -128,7 +128,9 @@ class Server:
         self.rows, self.classes = len(view.own), uploads.top.outputs
         self.batches = [torch.from_numpy(np.array(rows, dtype=np.int64)) for rows in uploads.batches]
         self.names = [w.name for w in uploads.workers] + [TOP]
-        self.modules: dict[str, nn.Module] = {name: uploads.module(name).requires_grad_(True) for name in self.names}
+        self.modules: dict[str, nn.Module] = {
+            name: uploads.module(name).float().requires_grad_(True) for name in self.names
+        }
         self._uploaded = {
             (name, key): self._gradients(name, key)
             for name, module in self.modules.items()

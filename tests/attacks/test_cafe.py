@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
 from math import comb, inf
@@ -12,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from plumbob.attacks.batch_norm_prior import moments
+from plumbob.attacks.batch_norm_prior import Prior, moments
 from plumbob.attacks.cafe import Cafe, CafeSingleLoop, Optimizer, State
 from plumbob.attacks.cosine_gradients import angle
 from plumbob.attacks.dlg import Dlg
@@ -60,16 +61,21 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def at_the_truth(federation: Federation, view: View, round: int) -> Batch:
-    """A batch of the true rows and labels."""
-    server = Server(view)
+def true_dummies(federation: Federation, server: Server) -> Dummies:
+    """The true rows and labels."""
     dummies = Dummies.drawn(server, generator())
     for worker in server.uploads.attacked:
         values = torch.from_numpy(federation[worker.name].values).float()
         dummies.data[worker.name].values.copy_(values.reshape(-1, *worker.plan.shape))
     certain = 100.0 * torch.nn.functional.one_hot(torch.from_numpy(federation.label), server.classes)
     dummies.logits.values.copy_(certain)
-    return server.batch(dummies, round)
+    return dummies
+
+
+def at_the_truth(federation: Federation, view: View, round: int) -> Batch:
+    """A batch of the true rows and labels."""
+    server = Server(view)
+    return server.batch(true_dummies(federation, server), round)
 
 
 def true_layer(federation: Federation, server: Server) -> tuple[Tensor, Tensor]:
@@ -262,6 +268,19 @@ def test_moments_are_of_channels() -> None:
     mean, variance = moments(maps)
     assert mean.tolist() == [1.0, 5.0]
     assert variance.tolist() == [1.0, 0.0]
+
+
+def test_usual_feature_maps_are_those_of_auxiliary_rows() -> None:
+    federation, view = pictures()
+    rows = Server(view).batches[0].numpy()
+    granted = replace(view, auxiliary=federation.values[rows])
+
+    def misfit(view: View) -> float:
+        dummies = true_dummies(federation, server := Server(view))
+        prior = Prior(server, view, generator())
+        return float(prior.misfit(server.batch(dummies, 0)).detach())
+
+    assert misfit(granted) < 1e-6 * misfit(view)
 
 
 def test_table_9_is_at_hand() -> None:
