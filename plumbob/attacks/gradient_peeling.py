@@ -161,7 +161,7 @@ class _Peeled:
         gradients = self.gradients(f"{key}.weight")
         separation = Separation.of(self.uploads, gradients.rounds)
         found = separation.rows(gradients)
-        found[~separation.determined] = np.nan
+        found[separation.determined == 0] = np.nan
         return found, gradients.cells
 
 
@@ -214,8 +214,10 @@ class _Doubted(_Peeled):
         return Expected(inner.mean(axis=0), inner.var(axis=0))
 
     def inputs(self) -> Inputs:
+        from plumbob.attacks.peeling import blocks_of
+
         found = super().inputs()
-        if self.layer.in_features == self.worker.plan.inputs:
+        if blocks_of(self.module, self.layer) == []:
             return found
         return Inputs(0.5 + self.trust[:, None] * (found.values - 0.5), found.found)
 
@@ -238,7 +240,7 @@ def labels(uploads: Uploads) -> IntArray | None:
     if not keys:
         return None
     if changed(uploads.view.defence):
-        return _estimates(uploads, uploads.top.party, keys[-1]).values.argmin(axis=1)
+        return np.asarray(_estimates(uploads, uploads.top.party, keys[-1]).values.argmin(axis=1))
     gradients = uploads.gradients(uploads.top.party, keys[-1])
     separation = Separation.of(uploads, gradients.rounds)
     rows = separation.rows(gradients)
