@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import torch
 
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
+NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
 ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 
 
@@ -221,8 +222,11 @@ class _Doubted(_Peeled):
             return found
         return Inputs(0.5 + self.trust[:, None] * (found.values - 0.5), found.found)
 
-    def _own(self, key: str) -> tuple[FloatArray, IntArray]:
-        return self._estimates(f"{key}.weight").values, self.gradients(f"{key}.weight").cells
+    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
+        """Winners are told by gradients that are nearly exact, and by no others."""
+        if self.trust.min() > NEARLY:
+            return super()._own(key)
+        return None, self.gradients(f"{key}.weight").cells
 
 
 def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:
