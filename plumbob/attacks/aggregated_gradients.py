@@ -35,7 +35,7 @@ class Opened:
 
 
 def opened(uploads: Uploads) -> Opened | None:
-    """All workers' first layers; nothing where the networks are no chains of fully connected layers with ReLU."""
+    """All workers' first layers; nothing where they are no chains with ReLU, or too large to be kept."""
     import torch
 
     top, names = uploads.top, [worker.name for worker in uploads.workers]
@@ -52,8 +52,9 @@ def opened(uploads: Uploads) -> Opened | None:
     errors = separation.rows(bias)  # e_n: softmax - label
     shape = (len(errors), len(names), uploads.workers[0].plan.outputs)
     module = uploads.module(top.party)
-    back = torch.func.vjp(module, torch.zeros(shape))[1]
-    above = back(torch.from_numpy(errors.astype(np.float32)))[0].numpy().astype(np.float64)
+    # The top is linear, so its gradients are the same wherever they are taken.
+    pulled = torch.func.vjp(module, torch.zeros(shape))[1](torch.from_numpy(errors.astype(np.float32)))
+    above = pulled[0].numpy().astype(np.float64)
     alive = None
     if top.network == "linear":
         weights = separation.rows(uploads.gradients(top.party, key.replace("bias", "weight")))
@@ -62,7 +63,10 @@ def opened(uploads: Uploads) -> Opened | None:
     for key, active in reversed(chain):
         if active and alive is not None:
             above = np.where(alive > DEAD * np.abs(alive).max(initial=0.0), above, 0.0)
-        sums = separation.rows(_summed(uploads, names, f"{key}.weight"))
+        arrived = _summed(uploads, names, f"{key}.weight")
+        if len(arrived.rounds) < len(separation.rounds):
+            return None
+        sums = separation.rows(arrived)
         inputs = np.linalg.pinv(above.transpose(0, 2, 1), rcond=1e-6) @ sums.reshape(len(sums), above.shape[2], -1)
         last, alive = above, inputs
         own = np.stack([uploads.parameters(name, 0)[f"{key}.weight"] for name in names]).astype(np.float64)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import torch
 
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
+NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
 ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 
 
@@ -210,7 +211,7 @@ class _Peeled:
         gradients = self.gradients(f"{key}.weight")
         separation = Separation.of(self.uploads, gradients.rounds)
         found = separation.rows(gradients)
-        found[~separation.determined] = np.nan
+        found[separation.determined == 0] = np.nan
         return found, gradients.cells
 
 
@@ -263,13 +264,18 @@ class _Doubted(_Peeled):
         return Expected(inner.mean(axis=0), inner.var(axis=0))
 
     def inputs(self) -> Inputs:
+        from plumbob.attacks.peeling import blocks_of
+
         found = super().inputs()
-        if self.layer.in_features == self.worker.plan.inputs:
+        if blocks_of(self.module, self.layer) == []:
             return found
         return Inputs(0.5 + self.trust[:, None] * (found.values - 0.5), found.found)
 
-    def _own(self, key: str) -> tuple[FloatArray, IntArray]:
-        return self._estimates(f"{key}.weight").values, self.gradients(f"{key}.weight").cells
+    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
+        """Winners are told by gradients that are nearly exact, and by no others."""
+        if self.trust.min() > NEARLY:
+            return super()._own(key)
+        return None, self.gradients(f"{key}.weight").cells
 
 
 def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:

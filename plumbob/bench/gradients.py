@@ -34,5 +34,5 @@ def peeling_against_cafe() -> Iterator[Measured]:
         part = 1.0 if reached is None else (2 + reached / iterations) / 3  # Steps I and II count in full
         said = f"after {iterations:,} iterations of each step CAFE is at {cafe.psnr:.1f} dB"
         said += ", so this is a lower bound" if reached is None else f"; it was there at {reached:,} of Step III"
-        size = f"{ROWS} pictures of {name}, K={BATCH}, M=4, to {paper} dB: ours {ours.psnr:.1f} dB in {ours.seconds:.1f} s; {said}"
+        size = f"{ROWS} pictures of {name}, K={BATCH}, M=4, to {paper} dB: ours {ours.psnr:.1f} dB; {said}"
         yield result(f"peeling against CAFE, {name}", part * cafe.seconds / ours.seconds, GOAL, size, ours.seconds)

@@ -18,6 +18,7 @@ from tests.defences.worlds import defended, released, view_of
 
 FAST = {"dp_sgd": {"epochs": 2}}
 PROTOCOL_NAMES = [name for name in ("logistic_regression", "decision_tree", "neural_network") if name in PROTOCOLS]
+PREDICTION = [name for name, kind in DEFENCES.items() if kind.point != "gradients"]  # others: test_gradients.py
 KEEP_LABELS = ("none", "label_only", "codebook", "hide_model")
 SECRETS = {"noise/seed"}
 
@@ -27,14 +28,14 @@ def made(name: str, **settings: object) -> Defence:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOL_NAMES)
-@pytest.mark.parametrize("name", list(DEFENCES))
+@pytest.mark.parametrize("name", PREDICTION)
 def test_the_same_settings_give_the_same_release_of_the_same_shape(name: str, protocol: str) -> None:
     one, two = (released(defended(made(name), protocol, rows=60)) for _ in range(2))
     assert one.tobytes() == two.tobytes()
     assert one.shape == (60, 3)
 
 
-@pytest.mark.parametrize("name", list(DEFENCES))
+@pytest.mark.parametrize("name", PREDICTION)
 def test_scores_stay_scores_or_are_withheld(name: str) -> None:
     """Rounding alone takes from their sum; noise keeps them scores if asked to."""
     scores = released(defended(made(name, **({"clip": True} if name == "noise" else {}))))
@@ -59,11 +60,11 @@ def test_a_defence_prints_itself_and_says_what_it_is(name: str) -> None:
     assert repr(defence) == repr(fresh)  # what it learnt is not among its settings
     assert repr(defence).startswith(f"{type(defence).__name__}(")
     assert defence.summary
-    assert defence.point in ("none", "inputs", "training", "scores", "knowledge")
+    assert defence.point in ("none", "inputs", "training", "gradients", "scores", "knowledge")
     assert defence.paper or name == "none"
 
 
-@pytest.mark.parametrize("name", list(DEFENCES))
+@pytest.mark.parametrize("name", PREDICTION)
 def test_what_is_known_reaches_the_view_and_holds_no_secret(name: str) -> None:
     defence = made(name)
     log = defended(defence)
@@ -101,7 +102,7 @@ def test_wrong_settings_are_answered_with_what_was_expected(make: Callable[[], D
         make()
 
 
-@pytest.mark.parametrize("name", [*DEFENCES, "rounding+hide_model", "codebook+rounding"])
+@pytest.mark.parametrize("name", [*PREDICTION, "rounding+hide_model", "codebook+rounding"])
 def test_an_audit_runs_with_it(name: str) -> None:
     plan = make_plan(
         {

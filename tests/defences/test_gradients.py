@@ -36,12 +36,12 @@ CONSTANT = 1.3  # times the error of guessing 0.5 everywhere that a server witho
 def trained(name: str, settings: dict[str, Any], pictures: bool = False, **protocol: Any) -> Transcript:
     """A small training on half of the rows, under a defence."""
     if pictures:
-        federation = split_into_tiles(made_pictures(rows=24), 4)
+        federation = split_into_tiles(made_pictures(rows=40), 4)
     else:
         federation = split_at_random(made_table(rows=160), 0.5, np.random.default_rng(0))
     rows, others = halves(federation.label, np.random.default_rng(1))
     made = SplitTraining(
-        **{"width": 4 if pictures else 16, "outputs": 4, "batch_size": 6 if pictures else 10} | protocol
+        **{"width": 8 if pictures else 16, "outputs": 4, "batch_size": 6 if pictures else 10} | protocol
     )
     guarded = defence_named(name, **settings).protect(made)
     return guarded.train(federation.rows(rows), federation.rows(others), np.random.default_rng(2))
@@ -166,7 +166,7 @@ def test_paired_fakes_keep_the_order_and_nothing_else() -> None:
     fake = fakes(true)
     assert np.array_equal(np.argsort(fake.ravel()), np.argsort(true.ravel()))
     assert fake.std() == pytest.approx(1.1, rel=0.1)
-    assert np.array_equal(fakes(1_000 * true), fake)  # all sizes are gone: the same candidate, here the shortest
+    assert np.array_equal(fakes(1_000 * true, count=1), fakes(true, count=1))  # how large the true ones are is gone
 
 
 def test_line_17_as_printed_keeps_the_upper_half() -> None:
@@ -175,7 +175,7 @@ def test_line_17_as_printed_keeps_the_upper_half() -> None:
     upper = np.argsort(-true)[:400]
     assert np.allclose(fake[upper], true[upper], rtol=1e-6)
     lower = np.argsort(true)[:400]
-    assert (fake[lower] < 100 * true.min()).all()
+    assert (fake[lower] < 10 * true.min()).all()
 
 
 def test_the_nearest_candidate_is_taken() -> None:
@@ -192,7 +192,7 @@ def test_a_threshold_that_no_candidate_meets_is_answered() -> None:
 
 def test_training_goes_on_with_fakes_of_the_gradients_size() -> None:
     steps = {"optimizer": "sgd", "learning_rate": 0.1, "rounds": 300, "batch_size": 20}
-    losses = trained("fake_gradients", {"sigma": 0.01}, **steps).sealed(COORDINATOR)["training loss"]
+    losses = trained("fake_gradients", {"sigma": 0.1}, **steps).sealed(COORDINATOR)["training loss"]
     assert losses[-20:].mean() < 0.8 * losses[:20].mean()
 
 
@@ -249,7 +249,7 @@ def test_sparse_gradients_keep_the_largest_share() -> None:
 @pytest.mark.parametrize("bits", [1, 2, 4])
 @pytest.mark.parametrize("stochastic", [False, True])
 def test_quantised_gradients_take_so_many_levels(bits: int, stochastic: bool) -> None:
-    true = np.random.default_rng(0).normal(size=(50, 40))
+    true = np.random.default_rng(0).uniform(-1, 1, size=(50, 40))
     guard = defence_named("quantised_gradients", bits=bits, stochastic=stochastic).begin(outline())  # type: ignore[attr-defined]
     rounded = guard.upload(upload({"w": true}), np.random.default_rng(0))["w"].numpy()
     assert len(np.unique(rounded.round(5))) == 2**bits
@@ -362,9 +362,9 @@ def plan(**changes: Any) -> Any:
 def test_an_audit_compares_them() -> None:
     made = plan()
     findings = [finding for part in run(made, open_source(made.data, 0)) for finding in part]
-    none, fake, private = (finding.score.error for finding in findings)
+    none, *defended = (finding.score.error for finding in findings)
     assert [finding.defence for finding in findings] == ["none", "fake_gradients", "dp_gradients"]
-    assert none < OPENED < fake < private
+    assert none < OPENED < 0.01 < min(defended)
     assert all(finding.training_loss for finding in findings)
     assert all(0 <= finding.model_accuracy <= 1 for finding in findings)
 
