@@ -2,8 +2,8 @@
 
 The top network's gradients are not summed over workers. Its rows' own gradients e_n j_n' and e_n give the workers' outputs j_n
 and the gradients v_nm at them, worker by worker. Below, the sum over workers of v_nm a_nm' is known for every fully connected
-layer: least squares in a_nm, unique where the v_nm of a row are independent. The a_nm say which units are alive, hence the v_nm
-one layer down, and so on to the first layer. Where the v_nm are all alike (a top that adds up) every worker gets the same share.
+layer: least squares in a_nm, unique where the v_nm of a row are independent. The a_nm say which units are alive, hence the
+v_nm one layer down, and so on to the first layer. Where the v_nm are all alike (a top that adds up) all workers get the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.per_row import Bools, Separation, row_inputs
+from plumbob.attacks.per_row import Separation, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray
 from plumbob.protocols.networks import first_linear
@@ -31,7 +31,7 @@ class Opened:
 
     inputs: dict[str, FloatArray]
     above: dict[str, FloatArray]
-    determined: Bools
+    determined: FloatArray
 
 
 def opened(uploads: Uploads) -> Opened | None:
