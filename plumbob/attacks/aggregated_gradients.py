@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.per_row import Separation, row_inputs
+from plumbob.attacks.per_row import Bools, Separation, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray
 from plumbob.protocols.networks import first_linear
@@ -31,7 +31,7 @@ class Opened:
 
     inputs: dict[str, FloatArray]
     above: dict[str, FloatArray]
-    determined: FloatArray
+    determined: Bools
 
 
 def opened(uploads: Uploads) -> Opened | None:
