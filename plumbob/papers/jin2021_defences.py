@@ -46,6 +46,7 @@ def fake_gradients(scale: Scale, seed: int) -> Check:
         ("true gradients", NoDefence()),
         ("fake gradients", FakeGradients()),
         ("fake gradients, line 17 as printed", FakeGradients(literal=True)),
+        ("fake gradients, sigma 0.01", FakeGradients(sigma=0.01)),
     ):
         still = _trained(name, size, defence, seed)
         cafe = attacked(still, Cafe(iterations=size.iterations, rates=choice.rates, xi=choice.xi), seed)
@@ -59,10 +60,18 @@ def fake_gradients(scale: Scale, seed: int) -> Check:
         )
         sheets.append((words.replace(" ", "-").replace(",", ""), ours.sheet))
         if words == "fake gradients":
-            answers += [cafe.psnr < 10, ours.psnr < 10, last < 0.9 * first]
-    expected = "CAFE falls from 28.68 to 7.67 dB, and the training loss still falls"
-    figure = (Figure("loss", "round", "training loss", curves),)
-    return Check(every(answers), measured, expected, 1, "", figure, tuple(sheets))
+            answers += [cafe.psnr < 10, last < 0.9 * first]
+        if words == "fake gradients, sigma 0.01":
+            measured["with sigma 0.01 CAFE is below 10 dB"] = cafe.psnr < 10
+            measured["with sigma 0.01 the loss falls"] = last < 0.9 * first
+    expected = "with sigma 1.1 CAFE falls from 28.68 to 7.67 dB, and the training loss under SGD at 0.1 still falls"
+    why = (
+        "numbers drawn with sigma 1.1 are hundreds of times as large as gradients of this network, and the loss runs away in "
+        "either reading of Algorithm 5; with sigma near their size both halves of the claim can be had. An attacker who knows "
+        "the defence falls back on the mean picture, so it is never below that"
+    )
+    tame = [curve for curve in curves if max(curve.y) < 20]
+    return Check(every(answers), measured, expected, 1, why, (Figure("loss", "round", "training loss", tame),), tuple(sheets))
 
 
 def private_gradients(scale: Scale, seed: int) -> Check:
