@@ -71,7 +71,9 @@ def fake_gradients(scale: Scale, seed: int) -> Check:
         "the defence falls back on the mean picture, so it is never below that"
     )
     tame = [curve for curve in curves if max(curve.y) < 20]
-    return Check(every(answers), measured, expected, 1, why, (Figure("loss", "round", "training loss", tame),), tuple(sheets))
+    return Check(
+        every(answers), measured, expected, 1, why, (Figure("loss", "round", "training loss", tame),), tuple(sheets)
+    )
 
 
 def private_gradients(scale: Scale, seed: int) -> Check:

@@ -1,0 +1,136 @@
+"""Split training: what crosses is what the algebra says, kept whole or in part, and wrong settings are one sentence."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from plumbob.attacks.uploads import Uploads
+from plumbob.errors import BadInput
+from plumbob.federation import Federation, split_at_random, split_into_tiles
+from plumbob.protocols import SplitTraining
+from plumbob.protocols.split_training import TOP
+from plumbob.threats import THREATS, View, cut
+from plumbob.transcript import COORDINATOR, Transcript
+from tests.test_cli import plumbob, refused
+from tests.worlds import made_pictures, made_table
+
+
+def table() -> Federation:
+    return split_at_random(made_table(120), 4, np.random.default_rng(0))
+
+
+def trained(protocol: SplitTraining, federation: Federation | None = None, rows: int = 40) -> Transcript:
+    whole = table() if federation is None else federation
+    rest = whole.rows(np.arange(rows, len(whole)))
+    return protocol.train(whole.rows(np.arange(rows)), rest, np.random.default_rng(1))
+
+
+def no_linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Unflatten(1, (1, shape[0])), nn.Conv1d(1, outputs, shape[0]), nn.Flatten())
+
+
+def test_a_batch_gradient_is_the_mean_of_its_rows_gradients() -> None:
+    log = trained(SplitTraining(width=8, outputs=3, batch_size=5, rounds=1, double=True))
+    uploads = Uploads(cut(log, THREATS["coordinator"]))
+    modules = {name: uploads.module(name).requires_grad_(True) for name in (*log.parties, TOP)}
+    columns = {name: torch.from_numpy(np.array(log.sealed(name)["columns"])) for name in log.parties}
+    label = torch.from_numpy(np.array(log.sealed("active")["label"]))
+    total: dict[str, torch.Tensor] = {}
+    for row in uploads.batches[0]:
+        outputs = [modules[name](columns[name][[row]]) for name in log.parties]
+        loss = nn.functional.cross_entropy(modules[TOP](torch.stack(outputs, dim=1)), label[[row]])
+        for name, module in modules.items():
+            for key, p in module.named_parameters():
+                (g,) = torch.autograd.grad(loss, p, retain_graph=True)
+                total[f"{name}/{key}"] = total.get(f"{name}/{key}", 0) + g / 5
+    for name, expected in total.items():
+        party, key = name.split("/")
+        assert np.allclose(uploads.gradients(party, key).values[0], expected.numpy().ravel(), atol=1e-12)
+
+
+def test_the_server_sees_neither_outputs_nor_label() -> None:
+    view = cut(trained(SplitTraining(width=8, batch_size=5, rounds=3)), THREATS["coordinator"])
+    assert view.own.shape == (40, 0)
+    assert not {m.name for m in view.messages} & {"outputs", "output gradients"}
+    assert {m.name.split("/")[0] for m in view.messages} == {"network", "parameter", "rows", "gradient"}
+
+
+@pytest.mark.parametrize(("optimizer", "rate"), [("sgd", 0.3), ("adam", 0.01)])
+def test_the_loss_falls(optimizer: str, rate: float) -> None:
+    log = trained(SplitTraining(width=16, batch_size=10, rounds=300, optimizer=optimizer, learning_rate=rate))
+    losses = log.sealed(COORDINATOR)["training loss"]
+    assert losses[-30:].mean() < 0.8 * losses[:30].mean()
+    assert 0 <= log.sealed(COORDINATOR)["test accuracy"][0] <= 1
+
+
+def test_static_parameters_are_sent_once() -> None:
+    log = trained(SplitTraining(width=8, batch_size=5, rounds=4))
+    sent = [m.round for m in log.messages if m.name.startswith("parameter/")]
+    assert set(sent) == {0}
+    assert Uploads(cut(log, THREATS["coordinator"])).static
+
+
+@pytest.mark.parametrize("batches", ["random", "epochs"])
+def test_batches_hold_different_rows_of_the_table(batches: str) -> None:
+    log = trained(SplitTraining(width=8, batch_size=10, rounds=8, batches=batches))
+    uploads = Uploads(cut(log, THREATS["coordinator"]))
+    assert all(len(set(rows.tolist())) == 10 for rows in uploads.batches)
+    if batches == "epochs":
+        assert sorted(np.concatenate(uploads.batches[:4]).tolist()) == list(range(40))
+
+
+def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
+    pictures = split_into_tiles(made_pictures(40, side=16), 4)
+    protocol = SplitTraining(width=16, outputs=4, batch_size=5, archive_mb=1)
+    log = trained(protocol, pictures, 20)
+    everything = trained(SplitTraining(width=16, outputs=4, batch_size=5), pictures, 20)
+    assert log.bytes_sent() == everything.bytes_sent()
+    assert sum(m.payload.nbytes for m in log.messages) < 0.7 * everything.bytes_sent()
+    log.save(tmp_path / "log.zip")
+    loaded = Transcript.load(tmp_path / "log.zip")
+    assert [m.link for m in loaded.messages] == [m.link for m in log.messages]
+    assert loaded.bytes_sent() == log.bytes_sent()
+    view = cut(log, THREATS["coordinator"])
+    view.save(tmp_path / "view.zip")
+    again = Uploads(View.load(tmp_path / "view.zip"))
+    for key in ("3.weight", "0.weight"):
+        one, two = (u.gradients("tile_1", key) for u in (Uploads(view), again))
+        assert (one.values == two.values).all()
+        whole = Uploads(cut(everything, THREATS["coordinator"])).gradients("tile_1", key)
+        assert (whole.values[:, one.cells] == one.values).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"network": "resnet"}, "no network 'resnet'"),
+        ({"network": "no.such:thing"}, "No module named"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"optimizer": "newton"}, "optimizer"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"batches": "all"}, "batches"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        SplitTraining(**settings)  # type: ignore[arg-type]
+
+
+def test_a_batch_larger_than_the_table_is_refused() -> None:
+    with pytest.raises(BadInput, match="cannot be drawn"):
+        trained(SplitTraining(batch_size=50))
+
+
+def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        "data: breast\nunknown: [0.5]\ntrials: 1\nrows: 60\nthreats: [coordinator]\nattacks: [gradient_peeling]\n"
+        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.test_split_training:no_linear'}\n"
+    )
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    assert "no fully connected layer" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path, env=here))
