@@ -58,6 +58,7 @@ class Attack(ABC):
     protocols: ClassVar[tuple[str, ...]]
     requires: ClassVar[tuple[type[Grant], ...]] = ()
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
+    by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
 
     @abstractmethod

@@ -37,6 +37,7 @@ class ServerAttack(Attack):
     paper = "jin2021"
     protocols = ("split_training",)
     corrupted = True
+    by_default = False  # thousands of iterations to learn less than gradient peeling solves for
     needs_active = False
     iterations: int
     report_every: int | None

@@ -267,7 +267,7 @@ class Plan(_Part):
 
     @property
     def fitting_attacks(self) -> tuple[str, ...]:
-        return self.attacks if self.attacks is not None else tuple(attacks())
+        return self.attacks if self.attacks is not None else tuple(n for n, a in attacks().items() if a.by_default)
 
     def to_yaml(self, folder: Path) -> str:
         """The plan as YAML that gives the same plan back when read from a file in that folder."""
@@ -345,7 +345,7 @@ def _expanded(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         if isinstance(plan.get(key), list):
             plan[key] = [{"name": item} if isinstance(item, str) else item for item in plan[key]]
     if plan.get("attacks") == "all":
-        del plan["attacks"]
+        plan["attacks"] = list(attacks())
     if isinstance(plan.get("attacks"), str):
         plan["attacks"] = [plan["attacks"]]
     if isinstance(plan.get("unknown"), int | float):
