@@ -222,14 +222,14 @@ def test_no_raw_value_leaves_in_reports_or_findings(tmp_path: Path) -> None:
     two_files(tmp_path)
     shop = pd.read_csv(tmp_path / "shop.csv")
     shop["city"] = shop["city"].map({"rome": "MARKERROME", "oslo": "MARKEROSLO", "bern": "MARKERBERN"})
-    shop["basket"] = shop["basket"] * 0 + np.linspace(7654321.125, 7655321.125, len(shop))
+    shop["basket"] = shop["basket"] * 0 + np.linspace(8361947.125, 8362947.125, len(shop))
     shop.to_csv(tmp_path / "shop.csv", index=False)
     (tmp_path / "plan.yaml").write_text(OWN)
     done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     everything = done.stdout + done.stderr + "".join(p.read_text() for p in (tmp_path / "out").iterdir())
     assert "MARKER" not in everything
-    assert "76543" not in everything
+    assert "836194" not in everything
 
 
 def change(path: Path, old: str, new: str) -> None:

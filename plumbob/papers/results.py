@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plumbob.audit.judge import group
 from plumbob.papers.claims import Claim, Figure, Outcome
 from plumbob.report.charts import Axis, Point, Series, line_chart, nice_top
@@ -81,9 +83,12 @@ def _page(
 def draw(figure: Figure) -> str:
     """A figure as a picture of its own."""
     top = nice_top(max(y + m for c in figure.curves for y, m in zip(c.y, c.margin or [0.0] * len(c.y), strict=True)))
-    share = max(y for curve in figure.curves for y in curve.y) <= 1.0
-    x = Axis(figure.x, min(figure.curves[0].x), max(figure.curves[0].x), percent=share)
-    y = Axis(f"{figure.title}: {figure.y}", 0.0, min(top, 1.0) if share else top, percent=False)
+    inside = (
+        float(np.median([y for curve in figure.curves for y in curve.y])) <= 1.0
+    )  # errors; a few far above are cut off
+    spread = [x for curve in figure.curves for x in curve.x]
+    x = Axis(figure.x, min(spread), max(spread), percent=max(spread) <= 1.0)
+    y = Axis(f"{figure.title}: {figure.y}", 0.0, min(top, 1.0) if inside else top, percent=False)
     series = []
     for i, curve in enumerate(figure.curves):
         margins = curve.margin or [0.0] * len(curve.y)

@@ -12,6 +12,7 @@ from plumbob.data.catalogue import DATA_SETS
 from plumbob.data.prepare import Rules
 from plumbob.data.registry import content_digest, data_folder, images, load, verify
 from plumbob.errors import BadInput
+from plumbob.federation import shape_of
 
 needs_data = pytest.mark.skipif("PLUMBOB_DATA" not in os.environ, reason="PLUMBOB_DATA names no folder of data files")
 TABLES = [name for name, entry in DATA_SETS.items() if entry.kind == "table"]
@@ -105,9 +106,14 @@ def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
         load("covertyp")
 
 
-def test_pictures_are_no_table() -> None:
-    with pytest.raises(BadInput, match="'mnist' is of pictures"):
-        load("mnist")
+@needs_data
+def test_pictures_are_a_table_of_pixels_in_their_places() -> None:
+    table = load("cifar10")
+    pictures, labels = images("cifar10")
+    assert shape_of(table.columns) == (3, 32, 32)
+    assert (table.values.reshape(-1, 3, 32, 32)[7, :, 4, 9] * 255 == pictures[7, 4, 9]).all()
+    assert (table.label == labels).all()
+    assert table.public
 
 
 def test_a_table_is_no_pictures() -> None:
