@@ -21,6 +21,9 @@ from plumbob.federation import FloatArray, IntArray
 Bools = NDArray[np.bool_]
 RANK = 1e-9  # singular values below this share of the largest count as zero
 CHUNK = 8_192  # cells solved at once
+LOUDER = (
+    1e3  # how much more noise a row's estimate may have in a batch than alone: rows nearly alike are not told apart
+)
 SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
 
 
@@ -77,7 +80,9 @@ def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separa
         matrix = above[known] / scale
         inverse = linalg.pinv(matrix.T, rtol=RANK)  # known rows x d2
         own = np.einsum("nk,nk->n", inverse, matrix)
-        variance = np.where(own > 1 - SEPARATE, (inverse**2).sum(axis=1), np.inf)
+        variance = (inverse**2).sum(axis=1)
+        distinct = variance * (matrix**2).sum(axis=1) < LOUDER**2
+        variance = np.where((own > 1 - SEPARATE) & distinct, variance, np.inf)
         better = variance < spread[known]
         if better.any():
             gradient = weights.values[position].reshape(d2, d1).astype(np.float64)

@@ -108,15 +108,19 @@ class Uploads:
     def sizes(self) -> FloatArray:
         return np.array([len(rows) for rows in self.batches], dtype=np.float64)
 
-    def gradients(self, party: str, key: str) -> Gradients:
-        """All that was kept of one parameter's gradients, in the rounds of which anything was."""
+    def gradients(self, party: str, key: str, partial: bool = False) -> Gradients:
+        """One parameter's gradients in the rounds that have them whole; or in every round the cells that all rounds have,
+        if `partial` or if no round has the whole.
+        """
         size = int(np.prod(self.parameters(party, 0)[key].shape))
         kept = self.view.notes.get(f"kept/{party}/{key}")
         messages = [m for m in self._of(f"gradient/{party}/{key}") if m.payload.size]
+        if kept is not None and not partial and any(m.payload.size == size for m in messages):
+            messages = [m for m in messages if m.payload.size == size]
         if not messages:
             return Gradients(np.zeros(0, dtype=np.int64), np.zeros((0, size)), np.arange(size))
-        whole = all(m.payload.size == size for m in messages) or kept is None or not len(kept)
-        cells = np.arange(size) if whole else np.asarray(kept)
+        whole = kept is None or all(m.payload.size == size for m in messages)
+        cells = np.arange(size) if kept is None or whole else np.asarray(kept)
         for message in messages:
             if message.payload.size not in (size, len(cells)):
                 raise BadInput(

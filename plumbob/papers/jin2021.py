@@ -126,7 +126,7 @@ def workers(scale: Scale, seed: int) -> Check:
     for name in sets(scale):
         found = {}
         for tiles in (4, 16):
-            run = attacked(trained(name, size, tiles, seed, (("archive_mb", 3_000),)), GradientPeeling(), seed)
+            run = attacked(trained(name, size, tiles, seed), GradientPeeling(), seed)
             measured[f"{name}, M={tiles}"] = run.words
             found[tiles] = run.psnr
         answers.append(abs(found[4] - found[16]) < 3)

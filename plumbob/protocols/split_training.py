@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Optimizer = Literal["static", "sgd", "adam"]
 Batches = Literal["epochs", "random"]
 TOP = "top"  # the active party's second network, over all outputs
+UNITS = 8  # of a large matrix, whose lines are written down in every round
 SMALL = 8_192  # parameters with at most so many numbers are written down in every round
 TESTED = 2_000  # rows of other people that the test accuracy is taken on
 
@@ -310,28 +311,30 @@ class Archive:
     """What the server writes down. Everything, where there is room; else what an attack has use for.
 
     Small parameters in every round; of convolutions the taps nearest their centre, in every round; of large matrices all, in
-    rounds that hold a row none of the earlier such rounds held.
+    rounds that hold a row none of the earlier such rounds held, and the lines of a few units in every other.
     """
 
     everything: bool
     cells: dict[str, dict[str, IntArray]]  # by party and parameter: the cells kept in ordinary rounds
     covering: frozenset[int]
+    matrices: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, modules: Mapping[str, torch.nn.Module], order: Sequence[IntArray], rows: int, room_mb: int) -> Archive:
         sizes = [p.numel() for module in modules.values() for p in module.parameters()]
         if 4e-6 * sum(sizes) * len(order) <= room_mb:
-            return cls(True, {}, frozenset())
+            return cls(True, {}, frozenset(), frozenset())
         seen, covering = np.zeros(rows, dtype=bool), []
         for number, batch in enumerate(order):
             if not seen[batch].all():
                 covering.append(number)
                 seen[batch] = True
         cells = {
-            name: {key: _central(p.shape) for key, p in module.named_parameters() if p.numel() > SMALL}
+            name: {key: _some(p.shape) for key, p in module.named_parameters() if p.numel() > SMALL}
             for name, module in modules.items()
         }
-        return cls(False, cells, frozenset(covering))
+        wide = {(n, key) for n, module in modules.items() for key, p in module.named_parameters() if p.ndim == 2}
+        return cls(False, cells, frozenset(covering), frozenset(wide))
 
     def full(self, round: int) -> bool:
         return self.everything or round in self.covering or round == 0
@@ -339,14 +342,15 @@ class Archive:
     def kept(self, party: str, key: str, round: int) -> IntArray | None:
         """The cells of a parameter that are kept in a round; nothing for all of them."""
         cells = None if self.everything else self.cells[party].get(key)
-        matrix = cells is not None and len(cells) == 0
-        return None if cells is None or (matrix and round in self.covering) else cells
+        return None if cells is None or ((party, key) in self.matrices and round in self.covering) else cells
 
 
-def _central(shape: Sequence[int]) -> IntArray:
-    """Cells of a convolution's weights at its five taps nearest the centre; none of a matrix."""
+def _some(shape: Sequence[int]) -> IntArray:
+    """Cells of a convolution's weights at its five taps nearest the centre; of a matrix the lines of a few units."""
     if len(shape) != 4:
-        return np.zeros(0, dtype=np.int64)
+        units = np.unique(np.linspace(0, shape[0] - 1, UNITS).round().astype(np.int64))
+        each = int(np.prod(shape[1:]))
+        return np.asarray((units[:, None] * each + np.arange(each)).ravel())
     height, width = shape[2:]
     rows, columns = np.indices((height, width))
     far = np.abs(rows - (height - 1) / 2) + np.abs(columns - (width - 1) / 2)
