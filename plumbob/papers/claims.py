@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +49,39 @@ class Check:
     why: str = ""
     figures: tuple[Figure, ...] = ()
     sheets: tuple[tuple[str, bytes], ...] = ()  # pictures by name, as PNG; kept as files beside the outcome
+
+
+@dataclass(frozen=True)
+class Part:
+    """One share of a long check, kept on disk as soon as it is done, so that an interrupted check goes on from there."""
+
+    measured: dict[str, Any]
+    answers: list[bool | None]
+    curves: list[Curve] = field(default_factory=list)
+    sheets: dict[str, bytes] = field(default_factory=dict)
+
+
+_KEPT: ContextVar[Path | None] = ContextVar("kept", default=None)  # where the outcome of the running check will lie
+
+
+def part(name: str, work: Callable[[], Part]) -> Part:
+    """The share of that name, done now or by an earlier run of the same command."""
+    kept = _KEPT.get()
+    if kept is None:
+        return work()
+    path = kept.with_name(f".{kept.stem}-{name}.part")
+    if path.exists():
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if raw.pop("version") == __version__:
+            shown = {key: base64.b64decode(text) for key, text in raw.pop("sheets").items()}
+            return Part(**raw | {"curves": [Curve(**curve) for curve in raw["curves"]]}, sheets=shown)
+    done = work()
+    sheets = {key: base64.b64encode(data).decode() for key, data in done.sheets.items()}
+    text = json.dumps({"version": __version__} | asdict(done) | {"sheets": sheets})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".writing").write_text(text, encoding="utf-8")
+    path.with_suffix(".writing").replace(path)
+    return done
 
 
 @dataclass(frozen=True)
@@ -104,7 +139,11 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(f"{kept} is not the outcome of a claim; move it away and run again") from error
     started = time.perf_counter()
-    check = claim.check(scale, seed)
+    token = _KEPT.set(kept)
+    try:
+        check = claim.check(scale, seed)
+    finally:
+        _KEPT.reset(token)
     status: Status = "open" if check.holds is None else "reproduced" if check.holds else "contradicted"
     seconds = round(time.perf_counter() - started, 2)
     made = Outcome(
@@ -126,6 +165,8 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
             part = kept.with_suffix(".part")
             part.write_text(json.dumps(asdict(made), indent=1) + "\n", encoding="utf-8")
             part.replace(kept)
+            for done in kept.parent.glob(f".{kept.stem}-*.part"):
+                done.unlink()
             for name, sheet in check.sheets:
                 kept.with_name(f"{kept.stem}-{name}.png").write_bytes(sheet)
         except OSError as error:

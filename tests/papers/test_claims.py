@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbob.papers import CLAIMS, outcome, outcomes, select
-from plumbob.papers.claims import Check, Claim, Curve, Figure
+from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
 from plumbob.papers.evidence import below, every, falls, rises
 from plumbob.papers.results import write_pages
 
@@ -99,3 +99,28 @@ def test_workers_find_the_same() -> None:
     )
     assert len(one) == 2
     assert one == two
+
+
+def test_an_interrupted_check_goes_on_from_its_last_part(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def work(name: str) -> Part:
+        done.append(name)
+        if name == "second" and done.count("second") == 1:
+            raise KeyboardInterrupt
+        return Part({name: 1.5}, [True], [Curve("c", [0.0], [1.0])], {name: b"\x00png"})
+
+    def check(scale: Scale, seed: int) -> Check:
+        parts = [part(name, lambda name=name: work(name)) for name in ("first", "second")]  # type: ignore[misc]
+        return Check(
+            True, {k: v for p in parts for k, v in p.measured.items()}, "", 1, sheets=tuple(parts[0].sheets.items())
+        )
+
+    claim = Claim("toy", "T1", "nowhere", "toy", check)
+    with pytest.raises(KeyboardInterrupt):
+        outcome(claim, "smoke", 0, tmp_path)
+    made = outcome(claim, "smoke", 0, tmp_path)
+    assert done == ["first", "second", "second"]
+    assert made.measured == {"first": 1.5, "second": 1.5}
+    assert (tmp_path / "toy-T1-smoke-0-first.png").read_bytes() == b"\x00png"
+    assert not list(tmp_path.glob(".*.part"))
