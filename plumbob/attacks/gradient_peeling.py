@@ -120,7 +120,9 @@ class _Peeled:
         """The worker's columns, with the rows that were found."""
         import torch
 
-        from plumbob.attacks.peeling import blocks_of, peel, polish
+        from plumbob.attacks.blocks import blocks_of
+        from plumbob.attacks.gauss_newton import polish
+        from plumbob.attacks.peeling import peel
         from plumbob.attacks.representation_descent import descend
 
         above, inner = self.first()

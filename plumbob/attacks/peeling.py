@@ -12,121 +12,17 @@ A block is y = pool(act(conv(x))). From above come y and the gradient d at y, fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
-from torch.nn.grad import conv2d_input
 
-CHUNK = 64  # rows solved together
-ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity)
+from plumbob.attacks.blocks import Block, through
+from plumbob.attacks.gauss_newton import CHUNK, invert, polish
+
 ENOUGH = 1.25  # cells of y per cell of x from which y alone is asked
-STEPS, POLISH, SOLVES = (
-    8,
-    8,
-    24,
-)  # Gauss-Newton steps on one block, on all at once, and conjugate-gradient steps in each
-DECODES = 12
+DECODES = 12  # rounds of decoding
 PASSES, CLOSE = 2, 1e-4  # ways down at most, and the share of its size by which a representation may be missed
-DEAD = 1e-5  # share of a row's largest value below which a unit after ReLU counts as dead
-DONE = 1e-5  # share of the target's size at which a row's residual counts as gone
-
-
-@dataclass(frozen=True)
-class Block:
-    """One convolution with what follows it, and the name under which its weights' gradients came."""
-
-    key: str
-    conv: nn.Conv2d
-    act: nn.Module
-    pool: nn.MaxPool2d | None
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.act(self.conv(x))
-        return out if self.pool is None else self.pool(out)
-
-    def before(self, x: Tensor) -> tuple[Tensor, Tensor | None, torch.Size]:
-        """The convolution's outputs at the winners, which they are, and the shape before pooling."""
-        u: Tensor = self.conv(x)
-        if self.pool is None:
-            return u, None, u.shape
-        z, winners = functional.max_pool2d(
-            u,
-            self.pool.kernel_size,
-            self.pool.stride,
-            self.pool.padding,
-            ceil_mode=self.pool.ceil_mode,
-            return_indices=True,
-        )
-        return z, winners, u.shape
-
-    def spread(self, y: Tensor, winners: Tensor | None, shape: torch.Size) -> Tensor:
-        """Cells of y put at their winners, zero elsewhere."""
-        if winners is None:
-            return y
-        flat = torch.zeros(len(y), y.shape[1], shape[2] * shape[3])
-        return flat.scatter_add_(2, winners.flatten(2), y.flatten(2)).view(len(y), y.shape[1], *shape[2:])
-
-    def back(self, outer: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """The transposed convolution: gradients at its outputs to those at its inputs."""
-        inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
-            (len(outer), *shape), self.conv.weight, outer, self.conv.stride, self.conv.padding, self.conv.dilation
-        )
-        return inner
-
-    def slope(self, z: Tensor) -> Tensor:
-        """The activation's slope at these arguments."""
-        act = self.act
-        if isinstance(act, nn.ReLU | nn.LeakyReLU):
-            return torch.where(z > 0, 1.0, act.negative_slope if isinstance(act, nn.LeakyReLU) else 0.0)
-        return self.unacted(act(z))[1]
-
-    def unacted(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Arguments of the activation at which it has these values, and its slopes there; slope 0 where it is flat."""
-        act = self.act
-        if isinstance(act, nn.ReLU):
-            # What is solved for is never exactly 0: how far below 0 it goes shows how far above it noise reaches.
-            noise = torch.where(y < 0, y, 0.0).pow(2).flatten(1).sum(dim=1) / (y < 0).flatten(1).sum(dim=1).clamp_min(1)
-            floor = torch.maximum(4 * noise.sqrt(), DEAD * y.flatten(1).amax(dim=1)).view(-1, 1, 1, 1)
-            alive = y > floor
-            return torch.where(alive, y, 0.0), alive.to(y.dtype)
-        if isinstance(act, nn.LeakyReLU):
-            slope = torch.where(y > 0, 1.0, act.negative_slope)
-            return y / slope, slope
-        if isinstance(act, nn.Sigmoid):
-            inner = y.clamp(1e-7, 1 - 1e-7)
-            return torch.logit(inner), inner * (1 - inner)
-        if isinstance(act, nn.Tanh):
-            inner = y.clamp(-1 + 1e-7, 1 - 1e-7)
-            return torch.atanh(inner), 1 - inner**2
-        return y, torch.ones_like(y)
-
-
-def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
-    """The blocks before a layer, if the module is a plain chain of such; nothing if it is anything else."""
-    if not isinstance(module, nn.Sequential):
-        return None
-    chain = [(name, part) for name, part in module.named_modules() if not isinstance(part, nn.Sequential)]
-    before = chain[: next(i for i, (_, part) in enumerate(chain) if part is until)]
-    blocks: list[Block] = []
-    for name, part in before:
-        if isinstance(part, nn.Conv2d) and part.groups == 1 and part.padding_mode == "zeros":
-            blocks.append(Block(name, part, nn.Identity(), None))
-        elif isinstance(part, nn.Flatten):
-            continue
-        elif (
-            blocks
-            and blocks[-1].pool is None
-            and isinstance(blocks[-1].act, nn.Identity)
-            and isinstance(part, ACTIVATIONS)
-        ):
-            blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, part, None)
-        elif blocks and blocks[-1].pool is None and isinstance(part, nn.MaxPool2d) and part.dilation == 1:
-            blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, blocks[-1].act, part)
-        else:
-            return None
-    return blocks
 
 
 def peel(
@@ -175,7 +71,7 @@ def _peel_rows(
         mine = {key: (part[0][rows], part[1]) for key, part in own.items() if part is not None}
         moved = _down(blocks, shapes, top[rows], gradient[rows], mine, x[rows] if turn else None)
         moved = polish(blocks, moved, top[rows])
-        reached = _through(blocks, moved)
+        reached = through(blocks, moved)
         off = (reached - top[rows]).flatten(1).norm(dim=1) / top[rows].flatten(1).norm(dim=1).clamp_min(1e-30)
         better = off < best[rows]
         x[rows[better]], best[rows[better]] = moved[better], off[better]
@@ -335,118 +231,3 @@ def _ridge(matrix: Tensor, right: Tensor, share: float) -> Tensor:
     mean = matrix.diagonal(dim1=1, dim2=2).mean(dim=1).view(-1, 1, 1) * share + 1e-30
     solved: Tensor = torch.linalg.solve(matrix + mean * torch.eye(matrix.shape[1]), right)
     return solved
-
-
-def invert(
-    block: Block, y: Tensor, shape: tuple[int, ...], sure: Tensor, near: Tensor | None = None, low: float | None = None
-) -> Tensor:
-    """The block's inputs from its outputs where they are sure; in [0, 1], or from `low` upwards where one is given."""
-    start = torch.full((len(y), *shape), 0.5) if near is None else near
-    return _gauss_newton([block], start, y, sure, STEPS, 1e-3, low)
-
-
-def polish(blocks: list[Block], x: Tensor, y: Tensor) -> Tensor:
-    """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
-    with torch.no_grad():
-        shape = blocks[-1].forward(_through(blocks[:-1], x[:1])).shape[1:]
-        parts = zip(torch.split(x, CHUNK), torch.split(y.reshape(len(y), *shape), CHUNK), strict=True)
-        done = [_gauss_newton(blocks, near, top, torch.ones_like(top), POLISH, 1e-5, None) for near, top in parts]
-    return torch.cat(done) if done else x
-
-
-def _through(blocks: list[Block], x: Tensor) -> Tensor:
-    for block in blocks:
-        x = block.forward(x)
-    return x
-
-
-def _gauss_newton(
-    blocks: list[Block], start: Tensor, y: Tensor, sure: Tensor, steps: int, damping: float, low: float | None
-) -> Tensor:
-    """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone are left in peace."""
-    best, smallest = start.clone(), torch.full((len(y),), torch.inf)
-    target, slope = blocks[-1].unacted(y)
-    rows, x = torch.arange(len(y)), start
-    for _ in range(steps + 1):
-        wanted, live = target[rows], slope[rows] > 0
-        inside, tangents = x, []
-        for block in blocks:
-            z, winners, hidden = block.before(inside)
-            last = block is blocks[-1]
-            tangents.append(Tangent(block, winners, hidden, tuple(inside.shape[1:]), None if last else block.slope(z)))
-            inside = block.act(z)
-        residual = wanted - z
-        residual = torch.where(live, residual, residual.clamp_max(0.0)) * sure[rows]
-        off = (_dot(residual, residual) / _dot(wanted, wanted).clamp_min(1e-30)).flatten()
-        better = off < smallest[rows]
-        best[rows[better]], smallest[rows[better]] = x[better], off[better]
-        left = off > (DONE if y.dtype == torch.float32 else DONE**2) ** 2
-        if not left.any():
-            break
-        weight = (live | (residual < 0)) * sure[rows]
-        step = _least_squares([t.of(left) for t in tangents], weight[left], residual[left], damping, x[left], low)
-        rows, x = rows[left], x[left] + step
-        x = x.clamp(0.0, 1.0) if low is None else x.clamp_min(low)
-    return best
-
-
-@dataclass(frozen=True)
-class Tangent:
-    """A block's linear part at some inputs: winners and slopes fixed."""
-
-    block: Block
-    winners: Tensor | None
-    hidden: torch.Size
-    shape: tuple[int, ...]
-    slope: Tensor | None
-
-    def of(self, rows: Tensor) -> Tangent:
-        """The same for some of the rows."""
-        winners, slope = self.winners, self.slope
-        return replace(
-            self, winners=None if winners is None else winners[rows], slope=None if slope is None else slope[rows]
-        )
-
-    def forward(self, d: Tensor) -> Tensor:
-        conv, winners = self.block.conv, self.winners
-        u = functional.conv2d(d, conv.weight, None, conv.stride, conv.padding, conv.dilation)
-        u = u if winners is None else u.flatten(2).gather(2, winners.flatten(2)).view(winners.shape)
-        return u if self.slope is None else u * self.slope
-
-    def backward(self, g: Tensor) -> Tensor:
-        g = g if self.slope is None else g * self.slope
-        return self.block.back(self.block.spread(g, self.winners, self.hidden), self.shape)
-
-
-def _least_squares(
-    tangents: list[Tangent], weight: Tensor, residual: Tensor, damping: float, x: Tensor, low: float | None
-) -> Tensor:
-    """Conjugate gradients for the step that removes the residual, a little damped; what would leave the box at once stays."""
-
-    def forward(d: Tensor) -> Tensor:
-        for tangent in tangents:
-            d = tangent.forward(d)
-        return d
-
-    def backward(g: Tensor) -> Tensor:
-        for tangent in reversed(tangents):
-            g = tangent.backward(g)
-        return g
-
-    right = backward(weight * residual)
-    leaving = (x <= (low or 0.0)) & (right < 0)
-    free = (~(leaving if low is not None else leaving | ((x >= 1) & (right > 0)))).to(x.dtype)
-    right = right * free
-    step, left, along, size = torch.zeros_like(right), right, right, _dot(right, right)
-    for _ in range(SOLVES):
-        image = (backward(weight * forward(along)) + damping * along) * free
-        length = size / _dot(along, image).clamp_min(1e-30)
-        step, left = step + length * along, left - length * image
-        following = _dot(left, left)
-        along, size = left + following / size.clamp_min(1e-30) * along, following
-    return step
-
-
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    product: Tensor = (a * b).flatten(1).sum(dim=1).view(-1, 1, 1, 1)
-    return product
