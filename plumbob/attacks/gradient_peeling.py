@@ -274,7 +274,7 @@ class _Doubted(_Peeled):
         return Expected(inner.mean(axis=0), inner.var(axis=0))
 
     def inputs(self) -> Inputs:
-        from plumbob.attacks.peeling import blocks_of
+        from plumbob.attacks.blocks import blocks_of
 
         found = super().inputs()
         if blocks_of(self.module, self.layer) == []:
