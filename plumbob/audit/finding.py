@@ -42,6 +42,7 @@ class Finding:
     bytes_by_party: dict[str, int] = field(default_factory=dict)  # by who sent them
     key_bits: int = 0  # of a training protocol; 0 without encryption
     encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
+    trained: bool = True  # whether the model learnt in this run; not where its parameters stayed as they were
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
 
     def to_line(self) -> str:

@@ -68,6 +68,7 @@ class Option:
     predict_seconds: float
     bytes_sent: float
     dominated_by: str = ""
+    trained: bool = True  # whether the model learnt anything, so that its accuracy says what the defence costs
 
     @property
     def worst(self) -> Mark:
@@ -219,6 +220,7 @@ def _option(defence: str, findings: Sequence[Finding], verdicts: Mapping[str, Se
         train_seconds=median(finding.train_seconds for finding in findings),
         predict_seconds=median(finding.predict_seconds for finding in findings),
         bytes_sent=fmean(finding.bytes_sent for finding in findings),
+        trained=all(finding.trained for finding in findings),
     )
 
 
@@ -246,7 +248,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         hits=hits[hits_attack],
         hits_attack=hits_attack,
         hits_baseline=fmean(_constant_hits(finding) for parts in measured.values() for finding in parts),
-        level=max((summary.level for summary in summaries), key=LEVELS.index),
+        level=max([*(s.level for s in summaries), *("leak" for f in findings if _label_gain(f) > 0)], key=LEVELS.index),
         leaking=sum(any(verdict.level != "none" for verdict in parts) for parts in levels.values()),
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
@@ -261,8 +263,20 @@ def _by_trial(findings: Sequence[Finding], measure: Callable[[Finding], float]) 
 
 
 def _leak(finding: Finding) -> float:
-    """How much of guessing's error is removed: the mean over columns, a column that is guessed worse counting as 0."""
-    return fmean(max(0.0, column.gain) for column in finding.score.columns)
+    """How much of guessing's error is removed: the mean over columns, a column that is guessed worse counting as 0.
+
+    Labels that were guessed by more than the most frequent class count like all columns together, if that is more.
+    """
+    return max(fmean(max(0.0, column.gain) for column in finding.score.columns), _label_gain(finding))
+
+
+def _label_gain(finding: Finding) -> float:
+    """The share of the wrong labels of guessing the most frequent class that the attack gets right; 0 within chance."""
+    told, usual = finding.score.label_accuracy, finding.score.label_baseline
+    if told is None or usual is None or usual >= 1:
+        return 0.0
+    chance = 2 * (usual * (1 - usual) / finding.score.rows) ** 0.5
+    return (told - usual) / (1 - usual) if told > usual + chance else 0.0
 
 
 def _hits(finding: Finding) -> float:

@@ -160,6 +160,7 @@ class _Run:
     withheld: float = 0.0
     encryption: str = ""
     key_bits: int = 0
+    trained: bool = True
 
 
 @dataclass
@@ -198,6 +199,7 @@ class _Work:
             accuracy,
             encryption=protocol.encryption,
             key_bits=protocol.key_bits,
+            trained=protocol.learns,
         )
 
     def _predicted(self, protocol: Protocol, defence: Defence, federation: Federation, order: IntArray) -> _Run:
@@ -268,6 +270,7 @@ def _finding(
         bytes_by_party=done.log.bytes_by_party(),
         encryption=done.encryption,
         key_bits=done.key_bits,
+        trained=done.trained,
         training_loss=training_losses(done.log),
     )
 

@@ -153,6 +153,10 @@ class SplitTraining(TrainingProtocol):
         log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         return log
 
+    @property
+    def learns(self) -> bool:
+        return self.optimizer != "static"
+
     def plan(self, party: Party) -> NetworkPlan:
         """The network of one party's columns."""
         shape = shape_of(party.columns)

@@ -34,6 +34,11 @@ class TrainingProtocol(ABC):
     key_bits: int  # of the Paillier key; 0 for none
 
     @property
+    def learns(self) -> bool:
+        """Whether parameters change; if not, accuracy says nothing."""
+        return True
+
+    @property
     def encryption(self) -> str:
         """What ciphertexts it uses, in words."""
         return f"Paillier, {self.key_bits:,}-bit key" if self.key_bits else "none"

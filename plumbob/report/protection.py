@@ -186,6 +186,8 @@ def added(frontier: Frontier, option: Option) -> tuple[float, float, float] | No
 
 def _cost(frontier: Frontier, option: Option) -> str:
     loss = frontier.lost(option)
+    if not option.trained:
+        return "at a cost in accuracy that is not known, since the parameters stayed as they were"
     if loss is None:
         return f"at an accuracy of {percent(option.accuracy.mean)}"
     if abs(loss.mean) < 5e-4:

@@ -173,3 +173,28 @@ def test_branches_are_measured_by_their_rate() -> None:
     mark = made.options[0].worst
     assert mark.metric == "branches"
     assert mark.hits.mean == pytest.approx(1 - mark.error.mean)
+
+
+def test_labels_that_are_guessed_are_a_leak_too() -> None:
+    """A defence that hides the columns and not the labels is not safe; one that hides both is the one to take."""
+
+    def told(made: Finding, accuracy: float) -> Finding:
+        return replace(made, score=replace(made.score, label_accuracy=accuracy, label_baseline=0.6))
+
+    bare, columns, both = (finding(name, 0, [0.01]) for name in ("none", "columns only", "both"))
+    quiet = replace(bare.score.columns[0], gain=0.0, gain_error=1.0)
+    columns, both = (replace(f, score=replace(f.score, columns=(quiet,))) for f in (columns, both))
+    (made,) = frontiers([told(bare, 1.0), told(columns, 0.9), told(both, 0.6)])
+    leaks = {o.defence: o.worst.leak.mean for o in made.options}
+    assert leaks["columns only"] == pytest.approx(0.75)
+    assert leaks["both"] == 0
+    assert {o.defence: o.safe for o in made.options} == {"none": False, "columns only": False, "both": True}
+    assert recommend(made.options) == ("both", "safe")
+
+
+def test_what_a_defence_costs_is_not_known_of_a_model_that_did_not_learn() -> None:
+    from plumbob.report.protection import _cost
+
+    still = [replace(finding(name, 0, [0.01]), trained=False) for name in ("none", "a")]
+    (made,) = frontiers(still)
+    assert "not known" in _cost(made, made.options[-1])
