@@ -133,7 +133,7 @@ THREATS: dict[str, Threat] = {
         ),
         Threat(
             "coordinator",
-            "the coordinator by itself, without label or columns, which knows column names and ranges",
+            "the coordinator alone, which has neither label nor columns and knows column names and ranges",
             (Schema(),),
             corrupted=True,
             active=False,

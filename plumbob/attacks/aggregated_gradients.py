@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.per_row import Bools, Separation, row_inputs
+from plumbob.attacks.per_row import DEAD, ROOM, Bools, Separation, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray
 from plumbob.protocols.networks import first_linear
 
 if TYPE_CHECKING:
     import torch
-
-DEAD = 1e-5  # share of a layer's largest activation below which a unit counts as dead
-ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 
 
 @dataclass(frozen=True)

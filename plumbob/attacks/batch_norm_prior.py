@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from plumbob.attacks.base import Guess
-from plumbob.attacks.generative_regression import one_thread
 from plumbob.attacks.gradient_matching import Batch, Dummies, Server, ServerAttack, search, seed_of, squared
 from plumbob.attacks.uploads import Worker
 from plumbob.errors import not_negative, positive
-from plumbob.protocols.networks import first_linear
+from plumbob.protocols.networks import first_linear, one_thread
 from plumbob.threats import View
 
 DRAWN = 256  # rows of U(0, 1) that stand in for others

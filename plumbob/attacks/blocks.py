@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.grad import conv2d_input
 
+from plumbob.attacks.per_row import DEAD
+
 ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity)
-DEAD = 1e-5  # share of a row's largest value below which a unit after ReLU counts as dead
 
 
 @dataclass(frozen=True)

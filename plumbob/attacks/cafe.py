@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from plumbob.attacks.base import Guess
-from plumbob.attacks.generative_regression import one_thread
 from plumbob.attacks.gradient_matching import (
     Batch,
     Dummies,
@@ -33,7 +32,7 @@ from plumbob.attacks.gradient_matching import (
 )
 from plumbob.attacks.uploads import Worker
 from plumbob.errors import BadInput, not_negative, one_of, positive
-from plumbob.protocols.networks import first_linear, representation
+from plumbob.protocols.networks import first_linear, one_thread, representation
 from plumbob.threats import View
 
 Optimizer = Literal["sgd", "adam"]

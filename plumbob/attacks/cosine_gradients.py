@@ -5,55 +5,30 @@ D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from plumbob.attacks.base import Guess
-from plumbob.attacks.generative_regression import one_thread
-from plumbob.attacks.gradient_matching import (
-    Batch,
-    Dummies,
-    Pairs,
-    Server,
-    ServerAttack,
-    search,
-    seed_of,
-    variation,
-)
-from plumbob.errors import not_negative, positive
-from plumbob.threats import View
+from plumbob.attacks.gradient_matching import Batch, Matching, Pairs, Server, variation
+from plumbob.errors import not_negative
 
 TINY = 1e-20  # of squared lengths: a gradient of zeros has no angle
 
 
-class CosineGradients(ServerAttack):
+class CosineGradients(Matching):
     """The angle of gradients and the pictures' total variation, which is not truncated here."""
 
     name = "cosine_gradients"
     summary = "jin2021's rival: matches the angle of gradients and prefers smooth pictures"
 
     def __init__(
-        self,
-        *,
-        iterations: int = 300,
-        rate: float = 1e-2,
-        beta: float = 1e-4,
-        report_every: int | None = None,
+        self, *, iterations: int = 300, rate: float = 1e-2, beta: float = 1e-4, report_every: int | None = None
     ) -> None:
-        self._store_length(iterations, report_every)
-        self.rate, self.beta = positive("rate", rate), not_negative("beta", beta)
+        super().__init__(iterations=iterations, rate=rate, report_every=report_every)
+        self.beta = not_negative("beta", beta)
 
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            server = Server(view)
-            dummies = Dummies.drawn(server, seed_of(rng))
-
-            def objective(batch: Batch) -> Tensor:
-                rough = [variation(batch.inputs[name]) for name in server.pictures]
-                return torch.stack([angle(batch.pairs()), *(self.beta * tv for tv in rough)]).sum()
-
-            return search(self, server, dummies, objective, self.rate)
+    def objective(self, batch: Batch, server: Server) -> Tensor:
+        rough = [variation(batch.inputs[name]) for name in server.pictures]
+        return torch.stack([angle(batch.pairs()), *(self.beta * tv for tv in rough)]).sum()
 
 
 def angle(pairs: Pairs) -> Tensor:

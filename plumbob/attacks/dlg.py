@@ -5,27 +5,16 @@ D = |gradient(x, y) - uploaded gradient|^2
 
 from __future__ import annotations
 
-import numpy as np
+from torch import Tensor
 
-from plumbob.attacks.base import Guess
-from plumbob.attacks.generative_regression import one_thread
-from plumbob.attacks.gradient_matching import Dummies, Server, ServerAttack, search, seed_of, squared
-from plumbob.errors import positive
-from plumbob.threats import View
+from plumbob.attacks.gradient_matching import Batch, Matching, Server, squared
 
 
-class Dlg(ServerAttack):
+class Dlg(Matching):
     """The squared distance of gradients, and nothing else."""
 
     name = "dlg"
     summary = "jin2021's rival: moves made-up rows until their gradients are those uploaded (DLG)"
 
-    def __init__(self, *, iterations: int = 300, rate: float = 1e-2, report_every: int | None = None) -> None:
-        self._store_length(iterations, report_every)
-        self.rate = positive("rate", rate)
-
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            server = Server(view)
-            dummies = Dummies.drawn(server, seed_of(rng))
-            return search(self, server, dummies, lambda batch: squared(batch.pairs()), self.rate)
+    def objective(self, batch: Batch, server: Server) -> Tensor:
+        return squared(batch.pairs())

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Literal
 
@@ -29,6 +28,7 @@ from plumbob.federation import FloatArray
 from plumbob.protocols import Forest, LinearModel, Network, SplitModel
 from plumbob.protocols.base import Model
 from plumbob.protocols.differentiable import Logits, logits_of
+from plumbob.protocols.networks import one_thread
 from plumbob.threats import View, WhiteBox
 
 Schedule = Literal["constant", "cycle"]
@@ -311,14 +311,3 @@ def forward(layers: list[Layer], x: Tensor) -> Tensor:
         x = functional.linear(x, weight, bias)
         x = torch.relu(functional.layer_norm(x, bias.shape, norm[0], norm[1]) if norm else x)
     return functional.linear(x, *layers[-1])
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread meanwhile: sums in one order, so the same bits on every machine's number of cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -7,6 +7,7 @@ Adam that keeps its moments row by row. What D is, and what is believed, each at
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +20,9 @@ from torch import Tensor, nn
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.uploads import Uploads, Worker, needs_coordinator
-from plumbob.errors import BadInput, whole
+from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.protocols.networks import one_thread
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import View
 
@@ -45,6 +47,24 @@ class ServerAttack(Attack):
     def _store_length(self, iterations: int, report_every: int | None) -> None:
         self.iterations = whole("iterations", iterations, 1)
         self.report_every = None if report_every is None else whole("report_every", report_every, 1)
+
+
+class Matching(ServerAttack):
+    """An attack that is its objective: made-up rows and labels are moved until it is small."""
+
+    def __init__(self, *, iterations: int = 300, rate: float = 1e-2, report_every: int | None = None) -> None:
+        self._store_length(iterations, report_every)
+        self.rate = positive("rate", rate)
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        with one_thread():
+            server = Server(view)
+            dummies = Dummies.drawn(server, seed_of(rng))
+            return search(self, server, dummies, lambda batch: self.objective(batch, server), self.rate)
+
+    @abstractmethod
+    def objective(self, batch: Batch, server: Server) -> Tensor:
+        """What is to become small on one batch."""
 
 
 class RowAdam:

@@ -12,7 +12,6 @@ workers from the top (`aggregated_gradients.py`), and claims nothing where row n
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -31,11 +30,12 @@ from plumbob.attacks.defended_gradients import (
     orders_only,
     told,
 )
-from plumbob.attacks.per_row import RANK, Inputs, Separation, layer_inputs, row_inputs
+from plumbob.attacks.per_row import RANK, ROOM, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
+from plumbob.crypto.cores import available
 from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import first_linear, precision, representation
+from plumbob.protocols.networks import first_linear, one_thread, precision, representation
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import View
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
 NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
-ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 
 
 class GradientPeeling(Attack):
@@ -67,12 +66,19 @@ class GradientPeeling(Attack):
         if "hidden_indices/on" in view.defence:
             return Guess(view.unknown_names, values=values, labels=np.full(len(view.own), -1))
         parts = [peeled for _, peeled in _ways(uploads)]
-        with ThreadPoolExecutor(max_workers=max(1, min(len(parts), os.cpu_count() or 1))) as pool, _of_one_type(parts):
+        with one_thread(), _of_one_type(parts), _pool(len(parts)) as pool:
             for part, found in zip(parts, pool.map(lambda part: part.inputs(), parts), strict=True):
                 values[:, part.worker.unknown] = _filled(found)
         if self.grid and view.steps is not None:
             values = on_grid(values, view.steps)
         return Guess(view.unknown_names, values=np.clip(values, 0.0, 1.0), labels=labels(uploads))
+
+
+def _pool(parts: int) -> ThreadPoolExecutor:
+    """A thread for each core, with torch on one thread in each: the same bits whatever their number."""
+    import torch
+
+    return ThreadPoolExecutor(max(1, min(parts, available())), initializer=torch.set_num_threads, initargs=(1,))
 
 
 def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from plumbob.attacks.base import Guess
-from plumbob.attacks.generative_regression import one_thread
 from plumbob.attacks.gradient_matching import (
     Batch,
     Dummies,
@@ -23,6 +22,7 @@ from plumbob.attacks.gradient_matching import (
     squared,
 )
 from plumbob.errors import not_negative, positive, whole
+from plumbob.protocols.networks import one_thread
 from plumbob.threats import View
 
 

@@ -160,8 +160,7 @@ def decode(
     flat = weights.reshape(len(y), y.shape[1], -1)  # rows x out x (in taps)
     window = None
     if block.pool is not None:
-        labels = torch.arange(target[0, 0].numel(), dtype=torch.float32).view(1, 1, *target.shape[2:]) + 1
-        window = _windows(block, labels, hidden)
+        window = _windows(block, target.shape, hidden)
     if window is None or near is not None:
         outer = block.spread(known, None if near is None else block.before(near)[1], hidden)
     else:
@@ -197,13 +196,13 @@ def decode(
     return x, outer, seen.clamp_max(1.0)
 
 
-def _windows(block: Block, labels: Tensor, hidden: torch.Size) -> Tensor:
+def _windows(block: Block, pooled: torch.Size, hidden: torch.Size) -> Tensor:
     """Which pooled cell every position belongs to."""
     assert block.pool is not None
     height, width = hidden[2:]
-    rows = (torch.arange(height) // _pair(block.pool.stride)[0]).clamp_max(labels.shape[2] - 1)
-    columns = (torch.arange(width) // _pair(block.pool.stride)[1]).clamp_max(labels.shape[3] - 1)
-    return rows[:, None] * labels.shape[3] + columns[None, :]
+    rows = (torch.arange(height) // _pair(block.pool.stride)[0]).clamp_max(pooled[2] - 1)
+    columns = (torch.arange(width) // _pair(block.pool.stride)[1]).clamp_max(pooled[3] - 1)
+    return rows[:, None] * pooled[3] + columns[None, :]
 
 
 def _spread_of(off: Tensor, where: Tensor) -> Tensor:

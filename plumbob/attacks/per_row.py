@@ -18,6 +18,8 @@ from scipy import linalg
 from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray, IntArray
 
+DEAD = 1e-5  # share of the largest value below which a unit after ReLU counts as dead
+ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 Bools = NDArray[np.bool_]
 RANK = 1e-9  # singular values below this share of the largest count as zero
 CHUNK = 8_192  # cells solved at once

@@ -7,34 +7,22 @@ says nothing; the small ones lead.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from plumbob.attacks.base import Guess
-from plumbob.attacks.generative_regression import one_thread
-from plumbob.attacks.gradient_matching import Dummies, Pairs, Server, ServerAttack, search, seed_of
-from plumbob.errors import positive
-from plumbob.threats import View
+from plumbob.attacks.gradient_matching import Batch, Matching, Pairs, Server
 
 TINY = 1e-20  # of a variance: dead units have gradients of zeros
 
 
-class Sapag(ServerAttack):
+class Sapag(Matching):
     """The Gaussian kernel of gradients."""
 
     name = "sapag"
     summary = "jin2021's rival: matches gradients through a Gaussian kernel (SAPAG)"
 
-    def __init__(self, *, iterations: int = 300, rate: float = 1e-2, report_every: int | None = None) -> None:
-        self._store_length(iterations, report_every)
-        self.rate = positive("rate", rate)
-
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            server = Server(view)
-            dummies = Dummies.drawn(server, seed_of(rng))
-            return search(self, server, dummies, lambda batch: kernel(batch.pairs()), self.rate)
+    def objective(self, batch: Batch, server: Server) -> Tensor:
+        return kernel(batch.pairs())
 
 
 def kernel(pairs: Pairs) -> Tensor:

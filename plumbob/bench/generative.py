@@ -9,11 +9,12 @@ from statistics import median
 
 import numpy as np
 
-from plumbob.attacks.generative_regression import GenerativeRegression, one_thread
+from plumbob.attacks.generative_regression import GenerativeRegression
 from plumbob.bench.timing import Measured
 from plumbob.data import registry
 from plumbob.federation import FloatArray, halves, split_at_random
 from plumbob.protocols import NeuralNetwork, predict
+from plumbob.protocols.networks import one_thread
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, View, cut
 

@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from plumbob.attacks.generative_regression import one_thread
 from plumbob.bench.timing import Measured, best, result
 from plumbob.data import registry
 from plumbob.defences.dp_sgd import DpSgd
 from plumbob.federation import Table
 from plumbob.protocols import Model, NeuralNetwork, Protocol
+from plumbob.protocols.networks import one_thread
 
 EPOCHS = 5
 

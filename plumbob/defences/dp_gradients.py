@@ -2,10 +2,10 @@
 
 A row's gradient of all of a party's parameters together is scaled to length `clip` at most; the mean over the batch gets
 N(0, (noise x clip / K)^2) on every entry. `noise` is the least for which all rounds of one party's uploads are (epsilon,
-delta)-private by the accountant of DP-SGD, with batches drawn at the rate q = K / N.
+delta)-private by the accountant of DP-SGD. The server draws the batches, so every round that a row is in counts at q = 1.
 
-That book counts on the batches being secret. Here the server draws them: `amplified: false` books every round that a row is in
-at q = 1, which is what holds against the server.
+`amplified: true` books as jin2021 and DP-SGD do, for secret batches drawn at the rate q = K / N; that is no promise against
+this server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DpGradients(GradientDefence):
     paper = "jin2021"
 
     def __init__(
-        self, *, epsilon: float = 10.0, delta: float = 1e-5, clip: float = 3.0, amplified: bool = True
+        self, *, epsilon: float = 10.0, delta: float = 1e-5, clip: float = 3.0, amplified: bool = False
     ) -> None:
         self.epsilon = positive("dp_gradients: epsilon", epsilon)
         self.delta = positive("dp_gradients: delta", delta)

@@ -85,7 +85,7 @@ def private_gradients(scale: Scale, seed: int) -> Check:
     answers: list[bool | None] = []
     curves, fell = [], {}
     chosen: list[tuple[str, Defence]] = [("true gradients", NoDefence()), ("fake gradients", FakeGradients())]
-    chosen += [(f"DP, epsilon {e:g}", DpGradients(epsilon=e, clip=3.0)) for e in (10.0, 5.0, 1.0, 0.1)]
+    chosen += [(f"DP, epsilon {e:g}", DpGradients(epsilon=e, clip=3.0, amplified=True)) for e in (10.0, 5.0, 1.0, 0.1)]
     for words, defence in chosen:
         log = _trained(name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1)
         curve, first, last = _curve(words, log)

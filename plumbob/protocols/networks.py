@@ -232,6 +232,19 @@ def precision(dtype: torch.dtype) -> Iterator[None]:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread meanwhile: sums in one order, so the same bits on every machine's number of cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def seeded(rng: np.random.Generator) -> Iterator[None]:
     """Draws of torch in here come from a seed of `rng`, and leave torch's own generator as it was."""
     import torch

@@ -21,7 +21,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
-from plumbob.protocols.networks import NetworkPlan, known_network, seeded
+from plumbob.protocols.networks import NetworkPlan, known_network, one_thread, seeded
 from plumbob.protocols.training import TrainingProtocol, opened
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -148,7 +148,8 @@ class SplitTraining(TrainingProtocol):
         for guard in run.guards:
             for name, array in guard.known().items():
                 log.seal(COORDINATOR, f"defence/{name}", array)
-        losses = [run.round(number) for number in range(run.rounds)]
+        with one_thread():
+            losses = [run.round(number) for number in range(run.rounds)]
         log.seal(COORDINATOR, "training loss", np.array(losses))
         log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         return log

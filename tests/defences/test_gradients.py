@@ -207,7 +207,7 @@ def test_training_breaks_with_the_papers_sigma() -> None:
 
 
 def test_private_noise_has_the_promised_scale() -> None:
-    guard = DpGradients(epsilon=5.0, clip=2.0).begin(outline(rows=100, rounds=50, batch_size=10))
+    guard = DpGradients(epsilon=5.0, clip=2.0, amplified=True).begin(outline(rows=100, rounds=50, batch_size=10))
     multiplier = noise_for(5.0, 1e-5, 0.1, 50)
     module = torch.nn.Sequential(torch.nn.Linear(300, 200))
     still = Upload("a", 0, module, torch.zeros(10, 300), torch.zeros(10, 200), {})
