@@ -73,7 +73,8 @@ class Run:
 
     images: ImageScore
     labels: float | None
-    seconds: float
+    seconds: float  # of processors
+    waited: float  # by the clock
     log: Transcript
     guess: Guess
     view: View
@@ -101,9 +102,9 @@ class Run:
 def attacked(log: Transcript, attack: Attack, seed: int) -> Run:
     """What the server alone finds."""
     view = cut(log, THREATS["coordinator"])
-    started = time.process_time()
+    started, clock = time.process_time(), time.perf_counter()
     guess = attack.run(view, generator(seed, "attack", attack))
-    seconds = time.process_time() - started
+    seconds, waited = time.process_time() - started, time.perf_counter() - clock
     judged = score(guess, truth_of(log, view), view, generator(seed, "score"))
     assert judged.images is not None
-    return Run(judged.images, judged.label_accuracy, seconds, log, guess, view)
+    return Run(judged.images, judged.label_accuracy, seconds, waited, log, guess, view)
