@@ -105,6 +105,8 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
 
 
 def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
+    if guess.vectors is not None:
+        guess = replace(guess, values=named(guess.vectors, truth.values, without_scores(view)))
     if guess.orders is not None:
         from plumbob.scoring.orders import score_orders  # which builds on this module
 
@@ -118,6 +120,35 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
     if not truth.tiles:
         return judged
     return replace(judged, images=image_score(guess.values, truth.values, truth.tiles, guess.path))
+
+
+def named(vectors: FloatArray, true: FloatArray, prior: FloatArray) -> FloatArray:
+    """For every true column the vector, its opposite or the sum that is nearest, as ye2022 counts; else what is guessed anyway.
+
+    An attacker who finds a column does not know its name; whoever knows one person in it does. Sums count, because the codes
+    of one category are found together with their sums. A vector is taken only where it beats the guess without messages.
+    """
+    values = np.array(np.broadcast_to(prior, true.shape), dtype=np.float64)
+    for j in range(true.shape[1]):
+        column, best = true[:, j], float(np.mean((values[:, j] - true[:, j]) ** 2))
+        for sign, wanted in ((1.0, column), (-1.0, 1.0 - column)):
+            errors = np.mean((vectors - wanted[:, None]) ** 2, axis=0)
+            least = int(errors.argmin()) if len(errors) else -1
+            total = sum_of(vectors, wanted)
+            picked = total if total is not None else vectors[:, least] if least >= 0 else None
+            if picked is not None and float(np.mean((picked - wanted) ** 2)) < best:
+                best = float(np.mean((picked - wanted) ** 2))
+                values[:, j] = picked if sign > 0 else 1.0 - picked
+    return values
+
+
+def sum_of(vectors: FloatArray, column: FloatArray) -> FloatArray | None:
+    """The column, if it is a sum of vectors that do not overlap: the largest that fits is taken first."""
+    left = column.copy()
+    for j in np.argsort(-vectors.sum(axis=0), kind="stable"):
+        if vectors[:, j].any() and (vectors[:, j] <= left).all():
+            left = left - vectors[:, j]
+    return column if column.any() and not left.any() else None
 
 
 def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Generator) -> Score:

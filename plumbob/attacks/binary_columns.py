@@ -1,0 +1,133 @@
+"""Binary columns (ours): every column of two values that the embeddings give away, with a certificate.
+
+The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022). Which columns of that span take two values only?
+    few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
+    many dimensions   one null space narrows the span to what binary columns can lie in (lifting.py); then as above, by common
+                      eigenvectors, or, where codes of categories have too many sums, by linear programmes (atoms.py)
+    with noise        columns that explain best what is seen (two_values.py), with no certificate but how well they fit
+Against masquerade (ye2022, Section VII): a column that is found may be fabricated and takes the place of a direction, so the rest is
+looked for once more where it is 0 and where it is 1, each less its mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumbob.attacks.atoms import atoms
+from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.embeddings import Embedding, blurred, embeddings
+from plumbob.attacks.lifting import diagonal, lift, rounded
+from plumbob.attacks.meet_in_the_middle import reach, search
+from plumbob.attacks.spans import Span
+from plumbob.attacks.two_values import cuts
+from plumbob.errors import BadInput, boolean
+from plumbob.federation import FloatArray
+from plumbob.threats import View
+
+TURNS = 3  # times that a span is narrowed
+SLACK = 20.0  # errors of a null space over those of the rows it is of
+OFFERED = 8  # columns offered where there is no certificate
+WORTH = 0.5  # share that must be explained of them
+
+
+@dataclass(frozen=True)
+class Found:
+    """Columns of one embedding."""
+
+    columns: FloatArray  # n x count
+    rank: int
+    far: float  # the largest distance of a column from the span, of those with a certificate
+    certified: int  # the first so many
+    complete: bool
+
+    @property
+    def words(self) -> str:
+        """The certificate in a sentence."""
+        offered = self.columns.shape[1] - self.certified
+        parts = [f"{self.certified:,} in {self.rank} dimensions"]
+        if self.certified:
+            parts.append(f"none further than {self.far:.1e} from the span")
+        parts.append("there are no others" if self.complete else "there may be others")
+        if offered:
+            parts.append(f"{offered:,} more that only fit well")
+        return "; ".join(parts)
+
+
+class BinaryColumns(Attack):
+    """All columns of two values, exactly where that is possible. `affine`: also with biases and values other than 0 and 1."""
+
+    name = "binary_columns"
+    summary = "ours: finds every column of two values in the span of the embeddings, with a certificate"
+    paper = "plumbob"
+    protocols = ("split_network",)
+
+    def __init__(self, affine: bool = True, values: tuple[float, ...] = (0.0, 1.0)) -> None:
+        self.affine = boolean("affine", affine)
+        self.values = tuple(float(value) for value in values)
+        if len(set(self.values)) < 2:
+            raise BadInput(f"values: expected at least two different numbers, got {list(values)}")
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        parts = [(one.sender, self.found(one, blurred(view), rng)) for one in embeddings(view)]
+        words = [f"{sender + ': ' if sender else ''}{part.words}" for sender, part in parts]
+        vectors = np.hstack([part.columns for _, part in parts])
+        return Guess(view.unknown_names, vectors=vectors, certificate=". ".join(words))
+
+    def found(self, one: Embedding, uncertain: bool, rng: np.random.Generator) -> Found:
+        """The columns of one embedding; where they are `uncertain`, also what only fits well."""
+        span = Span.of(one.cells, one.sd, self.affine and self.values == (0.0, 1.0))
+        columns, complete = (np.zeros((len(one.cells), 0)), False) if one.sd else exact(span, rng, self.values)
+        far = float(span.distance(columns).max(initial=0.0))
+        offered = approximate(one, columns, rng) if uncertain else columns[:, :0]
+        return Found(np.hstack([columns, offered]), span.rank, far, columns.shape[1], complete)
+
+
+def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0, 1.0)) -> tuple[FloatArray, bool]:
+    """Columns of the span with these values only, and whether there are no others. Complements are not told apart."""
+    if span.rank <= reach(len(values)):
+        done = search(span, values)
+        if done.complete or len(values) > 2:
+            return done.columns, done.complete
+    if len(values) > 2 or values != (0.0, 1.0):
+        return np.zeros((len(span.basis), 0)), False
+    narrow, dimension, lifted = span, 0, None
+    for _ in range(TURNS):
+        step = lift(narrow, rng)
+        if not step.determined or step.directions.shape[1] == narrow.rank:
+            break
+        lifted, dimension = step, step.dimension
+        before, narrow = narrow, narrow.part(step.directions, min(1e-2, max(1e-6, SLACK * narrow.blur)))
+        if narrow.rank == 0:
+            return np.zeros((len(span.basis), 0)), True
+        if dimension == narrow.rank:
+            columns = rounded(before, diagonal(lifted, rng))
+            columns = columns[:, np.asarray(span.holds(columns), dtype=bool) & columns.any(axis=0)]
+            if columns.shape[1] == dimension:
+                return columns, True
+        if narrow.rank <= reach(2):
+            done = search(narrow, within=span)
+            if done.complete:
+                return done.columns, True
+    return judged(span, atoms(narrow, rng)), False
+
+
+def judged(span: Span, columns: FloatArray) -> FloatArray:
+    """The columns that lie in the span."""
+    return columns[:, np.asarray(span.holds(columns), dtype=bool)] if columns.shape[1] else columns
+
+
+def approximate(one: Embedding, found: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Columns of two values near the span, those found before taken for fabricated and their part in it taken out."""
+    cells = one.cells.astype(np.float64)
+    for j in range(min(found.shape[1], 4)):
+        for value in (0.0, 1.0):
+            rows = found[:, j] == value
+            cells[rows] -= cells[rows].mean(axis=0)
+    if not np.ptp(cells, axis=0).any():
+        return found[:, :0]
+    span = Span.of(replace(one, cells=cells).cells, one.sd, affine=False)
+    best = cuts(span, rng)
+    worth = best.explained > WORTH
+    return best.columns[:, worth][:, :OFFERED]
