@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from plumbob.audit.plan import make_plan
 from plumbob.audit.run import defences_for, untried
 from plumbob.defences import DEFENCES, defence_named
-from plumbob.defences.rotation import random_orthogonal
+from plumbob.defences.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput
 from plumbob.federation import split
 from plumbob.protocols import EncryptedRegression, LogisticRegression, SplitNetwork, SplitTraining
+from plumbob.protocols.cut_guards import CutOutline
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.worlds import made_table
@@ -213,6 +215,14 @@ def test_rotation_leaves_the_span_unchanged() -> None:
     assert not np.allclose(sent(log), columns_of(log) @ weights.T, atol=0.01)
     turn = np.linalg.lstsq(columns_of(log), sent(log) @ np.linalg.pinv(weights).T, rcond=None)[0]
     assert np.allclose(turn @ turn.T, np.eye(COLUMNS), atol=1e-8)
+
+
+def test_other_rows_are_turned_the_same_way() -> None:
+    guard, rng = Rotation().begin(CutOutline(9, {"shop": 4, "post": 4}, 5, 1)), np.random.default_rng(0)
+    values = torch.rand(9, 4, dtype=torch.float64)
+    one, other = guard.inputs("shop", values, rng), guard.inputs("shop", values[:3], rng)
+    assert torch.allclose(one[:3], other)
+    assert not torch.allclose(guard.inputs("post", values, rng), one)
 
 
 def test_a_random_orthogonal_matrix_is_one() -> None:

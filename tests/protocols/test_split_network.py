@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,17 @@ def test_the_loss_falls_and_the_majority_is_beaten(optimizer: str, rate: float) 
     assert losses[-5:].mean() < 0.9 * losses[0]
     majority = np.bincount(federation.label[300:]).max() / 300
     assert float(log.sealed(COORDINATOR)["test accuracy"][0]) > majority + 0.05
+
+
+def test_the_active_party_adds_its_own_columns_with_a_bias() -> None:
+    """A label that is its own first column above a threshold, which takes both."""
+    table = made_table(600)
+    label = (table.values[:, 0] > np.quantile(table.values[:, 0], 0.5)).astype(np.int64)
+    noise = np.random.default_rng(0).random((600, 6))
+    table = replace(table, values=np.hstack([table.values[:, :2], noise]), label=label, classes=("no", "yes"))
+    owners = {"bank": ["c0", "c1"], "shop": [f"c{i}" for i in range(2, 8)]}
+    log = trained(split(table, owners, "bank"), epochs=30)
+    assert float(log.sealed(COORDINATOR)["test accuracy"][0]) > 0.9
 
 
 def test_the_rate_falls_after_30_60_and_90_percent_of_the_epochs() -> None:
