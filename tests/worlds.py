@@ -22,6 +22,7 @@ from plumbob.protocols import (
     RandomForest,
     SecureBoost,
     SplitModels,
+    SplitNetwork,
     SplitTraining,
     TrainingProtocol,
     predict,
@@ -53,6 +54,8 @@ def small_training(name: str) -> TrainingProtocol:
         return SecureBoost(key_bits=0, trees=2, depth=2, loss="squared", code=code)
     if name == "split_training":
         return SplitTraining(width=16, outputs=4, batch_size=20)
+    if name == "split_network":
+        return SplitNetwork(hidden=(16, 8), epochs=4, batch_size=40)
     return TRAINING[name]()
 
 

@@ -256,7 +256,7 @@ class Plan(_Part):
     def swept(self) -> Plan:
         """The same plan with the defence sweep, and with a white-box and a black-box threat."""
         protocols = [part.protocol() for part in self.protocols]
-        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.SWEEP + sweep.GRADIENTS]
+        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.EVERY]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
         boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
         missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]

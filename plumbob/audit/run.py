@@ -21,7 +21,7 @@ from plumbob.attacks import Guess, attack_named
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
-from plumbob.audit.sweep import fits, points
+from plumbob.audit.sweep import fits, in_training
 from plumbob.defences import Defence
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
@@ -73,7 +73,7 @@ def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
     """The plan's defences, less those that would only repeat `none` on this protocol where `none` is tried."""
     kind = protocol.protocol()
     compared = isinstance(kind, TrainingProtocol) or any(defence.name == "none" for defence in plan.defences)
-    return [d for d in plan.defences if fits(d.defence(), kind) or not (compared or "gradients" in points(d.defence()))]
+    return [d for d in plan.defences if fits(d.defence(), kind) or not (compared or in_training(d.defence()))]
 
 
 def untried(plan: Plan) -> list[str]:

@@ -1,6 +1,6 @@
 """The defence sweep: every defence of the prediction phase at its usual settings, in the white and in the black box.
 
-For `split_training` it is every defence at the point `gradients`.
+For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`.
 `defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbob.defences import Combined, Defence
-from plumbob.protocols import Protocol, SplitTraining, TrainingProtocol
+from plumbob.protocols import Protocol, SplitNetwork, SplitTraining, TrainingProtocol
 from plumbob.transcript import COORDINATOR
 
 NAME = "sweep"  # what a plan calls it
@@ -40,6 +40,17 @@ GRADIENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("hidden_indices", {}),
     ("secure_aggregation", {}),
 )
+EMBEDDINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("gaussian_masking", {"sigma": 0.1}),
+    ("gaussian_masking", {"sigma": 0.5}),
+    ("masquerade", {}),
+    ("rank_reduction", {}),
+    ("quantised_embeddings", {}),
+    ("deeper_cut", {}),
+    ("rotation", {}),
+)
+EVERY = SWEEP + GRADIENTS + EMBEDDINGS
+TRAINED: dict[str, type[TrainingProtocol]] = {"gradients": SplitTraining, "embeddings": SplitNetwork}  # by point
 WHITE_BOX = "active"
 BLACK_BOX = "active-black-box-auxiliary"
 UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
@@ -50,16 +61,24 @@ def points(defence: Defence) -> set[str]:
     return {part.point for part in defence.parts} if isinstance(defence, Combined) else {defence.point}
 
 
+def in_training(defence: Defence) -> bool:
+    """Whether it, or a part of it, changes messages of training, which protocols of prediction do not send."""
+    return not points(defence).isdisjoint(TRAINED)
+
+
 def fits(defence: Defence, protocol: Protocol | TrainingProtocol) -> bool:
     """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
 
-    Gradients are sent up in `split_training` alone. What else protects a training protocol is a setting of its own: list it a
-    second time with that setting.
+    Gradients are sent up in `split_training` alone, embeddings in `split_network`. What else protects a training protocol is a
+    setting of its own: list it a second time with that setting.
     """
     where = points(defence)
     if isinstance(protocol, TrainingProtocol):
-        return where == {"none"} or (where == {"gradients"} and isinstance(protocol, SplitTraining))
-    if "gradients" in where:
+        if where == {"none"}:
+            return True
+        changed = all(point in TRAINED and isinstance(protocol, TRAINED[point]) for point in where)
+        return changed and repr(defence.protect(protocol)) != repr(protocol)
+    if in_training(defence):
         return False
     if defence.point == "training":
         return repr(defence.protect(protocol)) != repr(protocol)

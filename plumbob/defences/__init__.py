@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from plumbob.defences.base import Combined, Defence, NoDefence
 from plumbob.defences.codebook import Codebook
+from plumbob.defences.deeper_cut import DeeperCut
 from plumbob.defences.dp_gradients import DpGradients
 from plumbob.defences.dp_sgd import DpSgd
 from plumbob.defences.dropout import Dropout
 from plumbob.defences.fake_gradients import FakeGradients
+from plumbob.defences.gaussian_masking import GaussianMasking
 from plumbob.defences.hidden_indices import HiddenIndices
 from plumbob.defences.hide_model import HideModel
 from plumbob.defences.label_only import LabelOnly
+from plumbob.defences.masquerade import Masquerade
 from plumbob.defences.noise import Noise
 from plumbob.defences.purifier import Purifier
+from plumbob.defences.quantised_embeddings import QuantisedEmbeddings
 from plumbob.defences.quantised_gradients import QuantisedGradients
+from plumbob.defences.rank_reduction import RankReduction
+from plumbob.defences.rotation import Rotation
 from plumbob.defences.rounding import Rounding
 from plumbob.defences.secure_aggregation import SecureAggregation
 from plumbob.defences.sparse_gradients import SparseGradients
@@ -24,18 +30,24 @@ __all__ = [
     "DEFENCES",
     "Codebook",
     "Combined",
+    "DeeperCut",
     "Defence",
     "DpGradients",
     "DpSgd",
     "Dropout",
     "FakeGradients",
+    "GaussianMasking",
     "HiddenIndices",
     "HideModel",
     "LabelOnly",
+    "Masquerade",
     "NoDefence",
     "Noise",
     "Purifier",
+    "QuantisedEmbeddings",
     "QuantisedGradients",
+    "RankReduction",
+    "Rotation",
     "Rounding",
     "SecureAggregation",
     "SparseGradients",
@@ -62,6 +74,12 @@ DEFENCES: dict[str, type[Defence]] = {
         QuantisedGradients,
         HiddenIndices,
         SecureAggregation,
+        GaussianMasking,
+        Masquerade,
+        RankReduction,
+        QuantisedEmbeddings,
+        DeeperCut,
+        Rotation,
     )
 }
 

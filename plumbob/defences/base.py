@@ -22,7 +22,7 @@ class Defence(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    point: ClassVar[str]  # inputs, training, gradients, scores, knowledge
+    point: ClassVar[str]  # inputs, training, embeddings, gradients, scores, knowledge
     paper: ClassVar[str] = ""
 
     @overload
@@ -42,7 +42,7 @@ class Defence(ABC):
         return protocol
 
     def protect_training(self, protocol: TrainingProtocol) -> TrainingProtocol:
-        """A protocol whose training is the exchange (point `gradients`)."""
+        """A protocol whose training is the exchange (points `embeddings` and `gradients`)."""
         return protocol
 
     def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:

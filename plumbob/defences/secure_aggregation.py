@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbob.bundle import Array
+from plumbob.crypto.masking import fixed_point, from_generator, opened_sum, pairwise_masks
 from plumbob.defences.gradients import GradientDefence
 from plumbob.errors import BadInput, whole
+from plumbob.federation import IntArray
 from plumbob.protocols.split_training import TOP, Arrived, Guard, Outline, Upload
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class SecureAggregation(GradientDefence):
 class _Masked(Guard):
     def __init__(self, defence: SecureAggregation, workers: list[str]) -> None:
         self.defence, self.workers = defence, workers
-        self._round, self._masks = -1, dict[str, dict[str, Array]]()
+        self._round, self._masks = -1, dict[str, dict[str, IntArray]]()
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
         import torch
@@ -60,35 +62,21 @@ class _Masked(Guard):
             return upload.gradients
         if upload.round != self._round:
             self._round, self._masks = upload.round, self._drawn(upload, rng)
+        refusal = f"secure_aggregation: a gradient of round {upload.round} does not fit into 64 bits; lower bits"
         sent = {}
         for key, gradient in upload.gradients.items():
-            fixed = np.rint(np.ldexp(gradient.numpy().astype(np.float64), self.defence.bits))
-            if not np.abs(fixed).max(initial=0.0) < 2.0**60:
-                raise BadInput(
-                    f"secure_aggregation: a gradient of round {upload.round} does not fit into 64 bits; lower bits"
-                )
-            sent[key] = torch.from_numpy(fixed.astype(np.int64) + self._masks[upload.party][key])
+            fixed = fixed_point(gradient.numpy(), self.defence.bits, refusal)
+            sent[key] = torch.from_numpy(fixed + self._masks[key][upload.party])
         return sent
 
-    def _drawn(self, upload: Upload, rng: np.random.Generator) -> dict[str, dict[str, Array]]:
-        """For every worker the sum of its pairs' masks: added by the earlier of the two, taken away by the later."""
-        shapes = {key: tuple(g.shape) for key, g in upload.gradients.items()}
-        masks = {name: {key: np.zeros(shape, dtype=np.int64) for key, shape in shapes.items()} for name in self.workers}
-        for place, one in enumerate(self.workers):
-            for two in self.workers[place + 1 :]:
-                for key, shape in shapes.items():
-                    mask = rng.integers(-(2**63), 2**63 - 1, shape, dtype=np.int64, endpoint=True)
-                    masks[one][key] = masks[one][key] + mask
-                    masks[two][key] = masks[two][key] - mask
-        return masks
+    def _drawn(self, upload: Upload, rng: np.random.Generator) -> dict[str, dict[str, IntArray]]:
+        """By parameter and worker, the masks of one round."""
+        draw = from_generator(rng)
+        return {key: pairwise_masks(self.workers, tuple(g.shape), draw) for key, g in upload.gradients.items()}
 
     def received(self, arrived: Arrived) -> Arrived:
         parts = [arrived[name] for name in self.workers]
-        mean = {
-            key: np.ldexp(np.sum([part[key] for part in parts], axis=0).astype(np.float64), -self.defence.bits)
-            / len(parts)
-            for key in parts[0]
-        }
+        mean = {key: opened_sum([part[key] for part in parts], self.defence.bits) / len(parts) for key in parts[0]}
         return arrived | dict.fromkeys(self.workers, mean)
 
     def known(self) -> dict[str, Array]:

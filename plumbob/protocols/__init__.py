@@ -11,6 +11,7 @@ from plumbob.protocols.logistic_regression import LinearModel, LogisticRegressio
 from plumbob.protocols.neural_network import Network, NeuralNetwork
 from plumbob.protocols.secure_boost import SecureBoost
 from plumbob.protocols.split_models import SplitModel, SplitModels
+from plumbob.protocols.split_network import SplitNetwork
 from plumbob.protocols.split_training import SplitTraining
 from plumbob.protocols.training import TrainingProtocol
 from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
@@ -31,6 +32,7 @@ __all__ = [
     "SecureBoost",
     "SplitModel",
     "SplitModels",
+    "SplitNetwork",
     "SplitTraining",
     "TrainingProtocol",
     "any_protocol_named",
@@ -42,7 +44,7 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork, SplitModels)
 }
 TRAINING: dict[str, type[TrainingProtocol]] = {
-    kind.name: kind for kind in (EncryptedRegression, SecureBoost, SplitTraining)
+    kind.name: kind for kind in (EncryptedRegression, SecureBoost, SplitTraining, SplitNetwork)
 }
 
 

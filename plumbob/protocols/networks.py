@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,6 +140,26 @@ def _zeros(count: int) -> torch.Tensor:
     import torch
 
     return torch.zeros(count)
+
+
+def bottom_layers(inputs: int, outputs: int, layers: int, bias: bool) -> torch.nn.Module:
+    """A party's part below the cut: one linear map, or several with ReLU between them; none after the last."""
+    from torch import nn
+
+    if layers == 1:
+        return nn.Linear(inputs, outputs, bias=bias)
+    parts: list[nn.Module] = [nn.Linear(inputs, outputs, bias=bias)]
+    for _ in range(layers - 1):
+        parts += [nn.ReLU(), nn.Linear(outputs, outputs, bias=bias)]
+    return nn.Sequential(*parts)
+
+
+def top_layers(sizes: Sequence[int]) -> torch.nn.Module:
+    """The part above the cut: ReLU and a fully connected layer in turn, from the cut's width to the classes."""
+    from torch import nn
+
+    steps = [(nn.ReLU(), nn.Linear(before, after)) for before, after in pairwise(sizes)]
+    return nn.Sequential(*(part for step in steps for part in step))
 
 
 NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {

@@ -10,7 +10,7 @@ from plumbob.app import run_audit
 from plumbob.audit.frontier import frontiers
 from plumbob.audit.plan import Plan, make_plan, read_plan
 from plumbob.audit.run import Unit, cases, defences_for, untried
-from plumbob.audit.sweep import GRADIENTS, SWEEP
+from plumbob.audit.sweep import EVERY, SWEEP
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline
 from plumbob.threats import WhiteBox
@@ -21,7 +21,7 @@ def titles(plan: Plan, protocol: int = 0) -> list[str]:
 
 
 def test_every_defence_is_in_the_sweep() -> None:
-    assert {name for name, _ in SWEEP + GRADIENTS} == set(DEFENCES)
+    assert {name for name, _ in EVERY} == set(DEFENCES)
 
 
 @pytest.mark.parametrize("written", ["sweep", ["sweep"]])

@@ -18,7 +18,8 @@ from tests.defences.worlds import defended, released, view_of
 
 FAST = {"dp_sgd": {"epochs": 2}}
 PROTOCOL_NAMES = [name for name in ("logistic_regression", "decision_tree", "neural_network") if name in PROTOCOLS]
-PREDICTION = [name for name, kind in DEFENCES.items() if kind.point != "gradients"]  # others: test_gradients.py
+# Others: test_gradients.py, test_embeddings.py.
+PREDICTION = [name for name, kind in DEFENCES.items() if kind.point not in ("gradients", "embeddings")]
 KEEP_LABELS = ("none", "label_only", "codebook", "hide_model")
 SECRETS = {"noise/seed"}
 
@@ -60,7 +61,7 @@ def test_a_defence_prints_itself_and_says_what_it_is(name: str) -> None:
     assert repr(defence) == repr(fresh)  # what it learnt is not among its settings
     assert repr(defence).startswith(f"{type(defence).__name__}(")
     assert defence.summary
-    assert defence.point in ("none", "inputs", "training", "gradients", "scores", "knowledge")
+    assert defence.point in ("none", "inputs", "training", "embeddings", "gradients", "scores", "knowledge")
     assert defence.paper or name == "none"
 
 
