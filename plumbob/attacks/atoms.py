@@ -1,10 +1,10 @@
 """The smallest binary columns of a span that has too many of them (ours): codes of categories, whose sums are binary as well.
 
 k codes of one category have 2^k - 1 sums; only the codes themselves tell anything. A binary column is a corner of the box
-0 <= Q w <= 1, so the smallest one with a 1 at row i and a 0 at row j is a linear programme's answer, wherever that answer is binary:
-    least sum(Q w)  with  (Q w)_i = 1, (Q w)_j = 0, 0 <= Q w <= 1.
-Rows repeat, so there are as many inequalities as kinds of rows. Pairs are drawn among kinds that no column found so far tells apart,
-until the columns span all of it or nothing new comes; a column that is the sum of others found is left out.
+0 <= Q w <= 1, so the smallest one with a 1 at row i and a 0 at row j is a linear programme's answer, wherever that answer is
+    binary: least sum(Q w)  with  (Q w)_i = 1, (Q w)_j = 0, 0 <= Q w <= 1.
+Rows repeat, so there are as many inequalities as kinds of rows. Pairs are drawn among kinds that no column found so far
+tells apart, until the columns span all of it or nothing new comes; a column that is the sum of others found is left out.
 """
 
 from __future__ import annotations

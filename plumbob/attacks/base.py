@@ -39,7 +39,7 @@ class Orders:
 
 @dataclass(frozen=True)
 class Guess:
-    """An attack's estimate of the unknown columns: values, sides of thresholds, places in an order, or columns without their names."""
+    """An attack's estimate of the unknown columns: values, sides of thresholds, places in an order, or columns without names."""
 
     names: tuple[str, ...]
     values: FloatArray | None = None

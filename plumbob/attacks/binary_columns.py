@@ -1,12 +1,12 @@
 """Binary columns (ours): every column of two values that the embeddings give away, with a certificate.
 
-The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022). Which columns of that span take two values only?
-    few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
+The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022). Which columns of that span take two values
+    only? few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
     many dimensions   one null space narrows the span to what binary columns can lie in (lifting.py); then as above, by common
                       eigenvectors, or, where codes of categories have too many sums, by linear programmes (atoms.py)
     with noise        columns that explain best what is seen (two_values.py), with no certificate but how well they fit
-Against masquerade (ye2022, Section VII): a column that is found may be fabricated and takes the place of a direction, so the rest is
-looked for once more where it is 0 and where it is 1, each less its mean.
+Against masquerade (ye2022, Section VII): a column that is found may be fabricated and takes the place of a direction, so the
+rest is looked for once more where it is 0 and where it is 1, each less its mean.
 """
 
 from __future__ import annotations

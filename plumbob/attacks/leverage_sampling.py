@@ -1,11 +1,12 @@
 """Leverage-score sampling (ye2022, Algorithm 2): the binary column nearest the span of noisy embeddings, by trying 2^r.
 
-r rows are drawn with probabilities p_i = |U_i|^2 / d (U: left singular vectors of A) and scaled by 1 / sqrt(r p_i). For each x' of 0 and 1
-at them: w = argmin |A'w - Dx'|, x = x' at these rows and [Aw >= 1/2] elsewhere. Of all x and of e = (1, 0, ..., 0) the one nearest to
-the span is the answer; of `runs` draws the best. A is d independent columns of Z, r = d + 1 as in the paper's experiments.
+r rows are drawn with probabilities p_i = |U_i|^2 / d (U: left singular vectors of A) and scaled by 1 / sqrt(r p_i). For each
+x' of 0 and 1 at them: w = argmin |A'w - Dx'|, x = x' at these rows and [Aw >= 1/2] elsewhere. Of all x and of e = (1, 0,
+..., 0) the one nearest to the span is the answer; of `runs` draws the best. A is d independent columns of Z, r = d + 1 as in
+the paper's experiments.
 
-As printed the distance is |Aw - x|^2, and then e wins whenever there is noise: it is within 1 of any span, while a true column with
-noise t on its rows is n t^2 away. With `relative` (the default) the distance is taken over n var(x).
+As printed the distance is |Aw - x|^2, and then e wins whenever there is noise: it is within 1 of any span, while a true
+column with noise t on its rows is n t^2 away. With `relative` (the default) the distance is taken over n var(x).
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 x = Q w has only 0 and 1 as values iff (q_i.w)^2 = q_i.w at every row i, which is linear in (W, w) = (ww', w):
     <q_i q_i', W> = q_i.w   for all i.
 All solutions (W, w) are the null space N of one matrix with d(d+1)/2 + d columns, computed once. Then
-    narrowed    every binary column's w lies in the space V of the w's of N. Usually V is tiny, often spanned by the binary columns
-                themselves; with the rows of Q V in place of Q all starts again until V stays as it is.
-    diagonal    if N has the dimension of V, its W's are sums of the ww' of V's binary columns: two random ones have the w's as their
-                common eigenvectors.
+    narrowed    every binary column's w lies in the space V of the w's of N. Usually V is tiny, often spanned by the binary
+                columns themselves; with the rows of Q V in place of Q all starts again until V stays as it is.
+    diagonal    if N has the dimension of V, its W's are sums of the ww' of V's binary columns: two random ones have the w's
+                as their common eigenvectors.
 Columns whose products vanish (codes of one category) add W's of their own to N, and it is larger: then V is searched
 (meet_in_the_middle.py), or taken apart (atoms.py).
 """

@@ -1,7 +1,7 @@
 """Linear equations (ye2022, Algorithm 1): every binary column in the span of the embeddings, by trying all 2^d.
 
-A is d independent columns of Z, A' d independent rows of A. For each x' of 0 and 1: w = A'^-1 x', x = A w; x is an answer if it is
-binary. The paper returns the first and reports all; so does this. Work: n d 2^d.
+A is d independent columns of Z, A' d independent rows of A. For each x' of 0 and 1: w = A'^-1 x', x = A w; x is an answer if
+it is binary. The paper returns the first and reports all; so does this. Work: n d 2^d.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Every column of known values in a span, by meeting in the middle (ours): 2^(d/2) work where ye2022 enumerates 2^d.
 
-A column x of the span is fixed by its values at d independent rows S: x = C x_S with C = Q Q_S^-1. All values of the first half of S
-and all of the second half are two short lists of sums; x_S is a solution only if both add up to a value at every other row.
-So the lists are matched at a few check rows at once, by their sorted sums with random weights: weights make the sum of a match
-one of few numbers, whatever the rows. What is left is checked at more rows, one by one, and at last on all of them.
+A column x of the span is fixed by its values at d independent rows S: x = C x_S with C = Q Q_S^-1. All values of the first
+half of S and all of the second half are two short lists of sums; x_S is a solution only if both add up to a value at every
+other row. So the lists are matched at a few check rows at once, by their sorted sums with random weights: weights make the
+sum of a match one of few numbers, whatever the rows. What is left is checked at more rows, one by one, and at last on all of
+them.
 """
 
 from __future__ import annotations
@@ -95,8 +96,7 @@ def _independent(rows: FloatArray) -> tuple[IntArray, IntArray]:
 
 def _matches(checks: FloatArray, values: FloatArray, off: float) -> Iterator[FloatArray]:
     """Values at the chosen rows that agree with the check rows, in batches."""
-    rank, levels = checks.shape[1], len(values)
-    checks = _varied(checks)
+    checks, rank = _varied(checks), checks.shape[1]
     half = rank // 2
     low, high = _all(values, half), _all(values, rank - half)
     ours, theirs = checks[:, :half] @ low.T, checks[:, half:] @ high.T  # rows x entries

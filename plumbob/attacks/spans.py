@@ -4,8 +4,8 @@ Z = U S V' gives the span's basis U, one column for every singular value above w
 have singular values up to sd (sqrt(n) + sqrt(k)). A column x = Z b + error lies in the span if its distance from it is what
 that noise explains, sd |b| sqrt(n): that is the certificate of a column that was found.
 
-An affine span is that of Z less one of its rows: biases are gone, and a column of any two values a and b is one of 0 and 1 there,
-0 at that row. Which of the two is 1 is then open, unless exactly one of x and 1 - x lies in the span of Z itself.
+An affine span is that of Z less one of its rows: biases are gone, and a column of any two values a and b is one of 0 and 1
+there, 0 at that row. Which of the two is 1 is then open, unless exactly one of x and 1 - x lies in the span of Z itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Span:
 
     @property
     def rank(self) -> int:
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
     def distance(self, x: FloatArray) -> FloatArray:
         """Root mean square of what the span does not explain, for every column of x."""

@@ -5,8 +5,8 @@ With Q the centred span's basis, the share of a column's variance that the span 
     given w   the best x cuts the rows' numbers Q w at one place (Otsu's), found by sorting them
 Each step raises the share, so every start ends at a column; many starts at once find the ones there are.
 
-Embeddings with noise of known sd tell a real column from a good cut: x = Z b + error leaves n sd^2 b0.b unexplained, no more, with b0
-the coefficients without noise: the ratio of what is left to that is about 1 for a real one (`fits`).
+Embeddings with noise of known sd tell a real column from a good cut: x = Z b + error leaves n sd^2 b0.b unexplained, no
+more, with b0 the coefficients without noise: the ratio of what is left to that is about 1 for a real one (`fits`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.attacks.spans import Span
-from plumbob.federation import FloatArray
+from plumbob.federation import FloatArray, IntArray
 
 STARTS = 256
 SAMPLE = 3_000  # rows on which starts are followed
@@ -39,7 +39,7 @@ def cuts(span: Span, rng: np.random.Generator, starts: int = STARTS) -> Cuts:
     """Columns of two values that the span explains best, those before all others of which noise explains the rest."""
     nothing = Cuts(np.zeros((len(span.basis), 0)), np.zeros(0), np.zeros(0))
     centred = span.basis - span.basis.mean(axis=0)
-    left, sizes, turn = np.linalg.svd(centred, full_matrices=False)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     kept = sizes > 1e-9
     basis = left[:, kept]
     if not basis.shape[1]:
@@ -60,7 +60,7 @@ def cuts(span: Span, rng: np.random.Generator, starts: int = STARTS) -> Cuts:
 
 def _climb(basis: FloatArray, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Columns where the ascent from each direction ends, and what is explained of them."""
-    columns, reached = _cut(basis @ directions)
+    columns = _cut(basis @ directions)
     explained = np.zeros(directions.shape[1])
     going = np.arange(directions.shape[1])
     for _ in range(STEPS):
@@ -72,12 +72,12 @@ def _climb(basis: FloatArray, directions: FloatArray) -> tuple[FloatArray, Float
         going, w = going[better], w[:, better]
         if not len(going):
             break
-        columns[:, going], reached = _cut(basis @ w)
+        columns[:, going] = _cut(basis @ w)
     return columns, explained
 
 
-def _cut(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each column of numbers cut where most of its variance lies between the two sides; 1 above, or below if that is rarer."""
+def _cut(numbers: FloatArray) -> FloatArray:
+    """Each column of numbers cut where most of its variance lies between the two sides: 1 above."""
     rows = len(numbers)
     order = np.argsort(numbers, axis=0)
     ranked = np.take_along_axis(numbers, order, axis=0)
@@ -90,10 +90,10 @@ def _cut(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
     between[ranked[1:] == ranked[:-1]] = -1.0  # like numbers stay on one side
     place = between.argmax(axis=0)
     limit = ranked[place, np.arange(numbers.shape[1])]
-    return (numbers > limit).astype(np.float64), between[place, np.arange(numbers.shape[1])]
+    return np.asarray((numbers > limit).astype(np.float64))
 
 
-def _unlike(columns: FloatArray, order: FloatArray) -> list[int]:
+def _unlike(columns: FloatArray, order: IntArray) -> list[int]:
     """Of columns that agree, or are each other's opposite, on nearly all rows the first in this order."""
     kept: list[int] = []
     for j in order:

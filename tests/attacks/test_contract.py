@@ -46,6 +46,8 @@ def numbers(guess: Guess) -> bytes:
         parts += [branches.paths.tobytes(), branches.chosen.tobytes(), branches.threshold.tobytes()]
     if guess.orders is not None:
         parts += [guess.orders.bins.tobytes(), guess.orders.counts.tobytes()]
+    if guess.vectors is not None:
+        parts += [guess.vectors.tobytes(), guess.certificate.encode()]
     return b"".join(parts)
 
 
