@@ -4,6 +4,7 @@ The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022
     only? few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
     many dimensions   one null space narrows the span to what binary columns can lie in (lifting.py); then as above, by common
                       eigenvectors, or, where codes of categories have too many sums, by linear programmes (atoms.py)
+    few rows          columns that ascent finds and that pass the certificate; there may be others
     with noise        columns that explain best what is seen (two_values.py), with no certificate but how well they fit
 Against masquerade (ye2022, Section VII): a column that is found may be fabricated and takes the place of a direction, so the
 rest is looked for once more where it is 0 and where it is 1, each less its mean.
@@ -11,7 +12,7 @@ rest is looked for once more where it is 0 and where it is 1, each less its mean
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.embeddings import Embedding, blurred, embeddings
 from plumbob.attacks.lifting import diagonal, lift, rounded
 from plumbob.attacks.meet_in_the_middle import reach, search
-from plumbob.attacks.spans import Span
+from plumbob.attacks.spans import SURE, Span, rounding
 from plumbob.attacks.two_values import cuts
 from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray
@@ -70,17 +71,18 @@ class BinaryColumns(Attack):
             raise BadInput(f"values: expected at least two different numbers, got {list(values)}")
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        parts = [(one.sender, self.found(one, blurred(view), rng)) for one in embeddings(view)]
+        columns = len(view.unknown) if blurred(view) else 0
+        parts = [(one.sender, self.found(one, columns, rng)) for one in embeddings(view)]
         words = [f"{sender + ': ' if sender else ''}{part.words}" for sender, part in parts]
         vectors = np.hstack([part.columns for _, part in parts])
         return Guess(view.unknown_names, vectors=vectors, certificate=". ".join(words))
 
-    def found(self, one: Embedding, uncertain: bool, rng: np.random.Generator) -> Found:
-        """The columns of one embedding; where they are `uncertain`, also what only fits well."""
+    def found(self, one: Embedding, uncertain: int, rng: np.random.Generator) -> Found:
+        """The columns of one embedding; where so many are `uncertain`, also what only fits well."""
         span = Span.of(one.cells, one.sd, self.affine and self.values == (0.0, 1.0))
         columns, complete = (np.zeros((len(one.cells), 0)), False) if one.sd else exact(span, rng, self.values)
         far = float(span.distance(columns).max(initial=0.0))
-        offered = approximate(one, columns, rng) if uncertain else columns[:, :0]
+        offered = approximate(one, columns, uncertain, rng) if uncertain else columns[:, :0]
         return Found(np.hstack([columns, offered]), span.rank, far, columns.shape[1], complete)
 
 
@@ -92,20 +94,18 @@ def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0
             return done.columns, done.complete
     if len(values) > 2 or values != (0.0, 1.0):
         return np.zeros((len(span.basis), 0)), False
-    narrow, dimension, lifted = span, 0, None
+    narrow = span
     for _ in range(TURNS):
         step = lift(narrow, rng)
-        if not step.determined or step.directions.shape[1] == narrow.rank:
-            break
-        lifted, dimension = step, step.dimension
-        before, narrow = narrow, narrow.part(step.directions, min(1e-2, max(1e-6, SLACK * narrow.blur)))
-        if narrow.rank == 0:
-            return np.zeros((len(span.basis), 0)), True
-        if dimension == narrow.rank:
-            columns = rounded(before, diagonal(lifted, rng))
-            columns = columns[:, np.asarray(span.holds(columns), dtype=bool) & columns.any(axis=0)]
-            if columns.shape[1] == dimension:
+        if not step.determined:
+            return judged(span, cuts(narrow, rng).columns), False
+        if step.dimension == step.directions.shape[1]:
+            columns = judged(span, rounded(narrow, diagonal(step, rng)))
+            if columns.shape[1] == step.dimension:
                 return columns, True
+        if step.directions.shape[1] == narrow.rank:
+            break
+        narrow = narrow.part(step.directions, min(1e-2, max(1e-6, SLACK * narrow.blur)))
         if narrow.rank <= reach(2):
             done = search(narrow, within=span)
             if done.complete:
@@ -114,12 +114,17 @@ def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0
 
 
 def judged(span: Span, columns: FloatArray) -> FloatArray:
-    """The columns that lie in the span."""
-    return columns[:, np.asarray(span.holds(columns), dtype=bool)] if columns.shape[1] else columns
+    """The columns that lie in the span; in an affine one they are 0 at its reference row, so the others are turned round."""
+    if span.reference is not None:
+        columns = np.abs(columns - columns[span.reference])
+    return columns[:, np.asarray(span.holds(columns), dtype=bool) & columns.any(axis=0)]
 
 
-def approximate(one: Embedding, found: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Columns of two values near the span, those found before taken for fabricated and their part in it taken out."""
+def approximate(one: Embedding, found: FloatArray, unknown: int, rng: np.random.Generator) -> FloatArray:
+    """Columns of two values near the span, those found before taken for fabricated and their part in it taken out.
+
+    Embeddings of more dimensions than there are unknown columns are no linear ones: then also near their largest directions.
+    """
     cells = one.cells.astype(np.float64)
     for j in range(min(found.shape[1], 4)):
         for value in (0.0, 1.0):
@@ -127,7 +132,12 @@ def approximate(one: Embedding, found: FloatArray, rng: np.random.Generator) -> 
             cells[rows] -= cells[rows].mean(axis=0)
     if not np.ptp(cells, axis=0).any():
         return found[:, :0]
-    span = Span.of(replace(one, cells=cells).cells, one.sd, affine=False)
-    best = cuts(span, rng)
-    worth = best.explained > WORTH
-    return best.columns[:, worth][:, :OFFERED]
+    sd = max(one.sd, SURE * rounding(one.cells))
+    offered = []
+    for most in (None, unknown):
+        span = Span.of(cells, sd, affine=False, most=most)
+        best = cuts(span, rng)
+        offered.append(best.columns[:, best.explained > WORTH][:, :OFFERED])
+        if span.rank <= unknown:
+            break
+    return np.hstack(offered)

@@ -24,7 +24,8 @@ def embeddings(view: View) -> list[Embedding]:
     """Of every party that is not curious, or their sum where only that was opened."""
     sd = noise(view)
     if "embeddings" in view.notes:
-        return [Embedding("", view.notes["embeddings"], sd)]
+        # Each party's numbers were of 32 bits, or rounded to fixed point, before they were added up.
+        return [Embedding("", view.notes["embeddings"].astype(np.float32), sd)]
     parts: dict[str, list[FloatArray]] = {}
     for message in view.messages:
         if message.name == "embeddings" and message.sender not in view.curious:
@@ -46,5 +47,5 @@ def noise(view: View) -> float:
 
 def blurred(view: View) -> bool:
     """Whether a defence keeps columns from lying in the span exactly, as far as is known."""
-    changing = ("gaussian_masking", "quantised_embeddings", "masquerade", "rank_reduction", "deeper_cut")
+    changing = ("gaussian_masking", "quantised_embeddings", "masquerade", "rank_reduction", "deeper_cut", "left_out")
     return any(f"{name}/on" in view.defence for name in changing)

@@ -95,9 +95,10 @@ class Span:
 
 
 def rounding(embedding: FloatArray) -> float:
-    """The noise that numbers of 32 bits have by themselves; of 64 bits what sums in them have."""
+    """The noise that numbers of 32 bits have by themselves, also where they are kept in 64; else what sums in 64 bits have."""
     size = float(np.sqrt(np.mean(np.square(embedding, dtype=np.float64)))) if embedding.size else 0.0
-    return size * (2.0**-24 if embedding.dtype == np.float32 else 2.0**-50)
+    single = embedding.dtype == np.float32 or bool((embedding.astype(np.float32) == embedding).all())
+    return size * (2.0**-24 if single else 2.0**-50)
 
 
 def _checked(embedding: FloatArray) -> FloatArray:

@@ -22,7 +22,8 @@ STARTS = 256
 SAMPLE = 3_000  # rows on which starts are followed
 STEPS = 40
 LEAST = 0.002  # share of rows that a value must have
-POLISHED = 24  # of the ends, so many are followed on all rows
+POLISH = 40_000  # rows on which the best are followed further
+POLISHED = 24  # so many of them
 REAL = 1.25  # `fits` of real columns lie below this
 
 
@@ -51,19 +52,22 @@ def cuts(span: Span, rng: np.random.Generator, starts: int = STARTS) -> Cuts:
     directions = small.T @ ends[:, best]
     # Coordinates on the sample, turned to those on all rows: both bases are of the same span.
     directions = np.linalg.lstsq(basis[some] - basis[some].mean(axis=0), small @ directions, rcond=None)[0]
-    columns, explained = _climb(basis, directions)
+    most = np.sort(rng.permutation(len(basis))[:POLISH])
+    columns, explained = _climb(basis[most] if len(most) < len(basis) else basis, directions)
+    if len(most) < len(basis):
+        columns, explained = _climb(basis, np.linalg.lstsq(basis[most], columns, rcond=None)[0], 1)
     fits = _fits(span, columns)
     order = np.lexsort((-explained, fits > REAL))  # NaN is not above anything
     chosen = _unlike(columns, order)
     return Cuts(columns[:, chosen], explained[chosen], fits[chosen])
 
 
-def _climb(basis: FloatArray, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _climb(basis: FloatArray, directions: FloatArray, steps: int = STEPS) -> tuple[FloatArray, FloatArray]:
     """Columns where the ascent from each direction ends, and what is explained of them."""
     columns = _cut(basis @ directions)
     explained = np.zeros(directions.shape[1])
     going = np.arange(directions.shape[1])
-    for _ in range(STEPS):
+    for _ in range(steps):
         centred = columns[:, going] - columns[:, going].mean(axis=0)
         w = basis.T @ centred
         share = (w**2).sum(axis=0) / (centred**2).sum(axis=0)

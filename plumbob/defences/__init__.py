@@ -13,6 +13,7 @@ from plumbob.defences.gaussian_masking import GaussianMasking
 from plumbob.defences.hidden_indices import HiddenIndices
 from plumbob.defences.hide_model import HideModel
 from plumbob.defences.label_only import LabelOnly
+from plumbob.defences.left_out import LeftOut
 from plumbob.defences.masquerade import Masquerade
 from plumbob.defences.noise import Noise
 from plumbob.defences.purifier import Purifier
@@ -40,6 +41,7 @@ __all__ = [
     "HiddenIndices",
     "HideModel",
     "LabelOnly",
+    "LeftOut",
     "Masquerade",
     "NoDefence",
     "Noise",
@@ -76,6 +78,7 @@ DEFENCES: dict[str, type[Defence]] = {
         SecureAggregation,
         GaussianMasking,
         Masquerade,
+        LeftOut,
         RankReduction,
         QuantisedEmbeddings,
         DeeperCut,

@@ -25,6 +25,8 @@ from plumbob.papers import (
     weng2022_defences,
     weng2022_multiplication,
     weng2022_sums,
+    ye2022,
+    ye2022_defences,
 )
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 
@@ -43,6 +45,8 @@ _PARTS = (
     jin2021,
     jin2021_search,
     jin2021_defences,
+    ye2022,
+    ye2022_defences,
     ours,
 )
 CLAIMS: tuple[Claim, ...] = tuple(

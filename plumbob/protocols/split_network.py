@@ -112,6 +112,9 @@ class SplitNetwork(TrainingProtocol):
         for party in federation.passive:
             for key, parameter in run.bottoms[party].named_parameters():
                 log.seal(party, f"bottom/{key}", parameter.detach().numpy())
+            made_up = run.inputs[party][:, len(federation[party].columns) :].numpy()
+            if made_up.shape[1]:
+                log.seal(party, "fabricated", made_up)
         return log
 
     def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:

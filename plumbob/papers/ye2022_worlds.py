@@ -1,0 +1,148 @@
+"""The federations of ye2022 (its Table I): five tables, a network cut at its first layer, and what is found of binary columns.
+
+The paper says how many columns the passive party has and which of them are binary; the others are drawn here. It trains 100
+epochs 20 times; the sizes below are fewer, and every outcome says how many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.attacks.base import Attack, Guess
+from plumbob.audit.run import generator
+from plumbob.data import registry
+from plumbob.defences import defence_named
+from plumbob.federation import Federation, FloatArray, Party
+from plumbob.papers.claims import Scale
+from plumbob.protocols import SplitNetwork
+from plumbob.threats import THREATS, cut
+from plumbob.transcript import Transcript
+
+THREAT = THREATS["active-training"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of Table I."""
+
+    passive: int  # columns of the passive party
+    hidden: tuple[int, ...]
+    binary: int  # binary columns among them
+    vectors: int  # binary vectors that the paper finds
+    epochs: int  # of training at the paper's size
+
+
+TABLE_1 = {
+    "bank": Case(8, (60, 30, 10), 1, 1, 40),
+    "credit": Case(10, (100, 50, 20), 1, 1, 40),
+    "mushroom": Case(15, (300, 200, 100), 5, 5, 40),
+    "nursery": Case(6, (200, 100), 1, 1, 40),
+    "covertype": Case(10, (200, 200, 200), 4, 15, 4),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """Rows at most, share of the epochs of TABLE_1, and trials."""
+
+    rows: int
+    epochs: float
+    trials: int
+
+
+SIZES: dict[Scale, Size] = {"smoke": Size(2_000, 0.1, 1), "paper": Size(10**7, 1.0, 3)}
+
+
+def epochs(name: str, scale: Scale) -> int:
+    """Of training on one table."""
+    return max(1, round(TABLE_1[name].epochs * SIZES[scale].epochs))
+
+
+def words(scale: Scale, names: tuple[str, ...]) -> str:
+    """The size of a run in a line."""
+    rows = SIZES[scale].rows
+    told = ", ".join(f"{name} {epochs(name, scale)}" for name in names)
+    return f"{'all' if rows >= 10**6 else f'{rows:,}'} rows; epochs: {told} (the paper: 100)"
+
+
+@lru_cache(maxsize=6)
+def federation(name: str, rows: int, seed: int) -> tuple[Federation, Federation]:
+    """90 % of the rows to train on and the rest; the passive party has the binary columns and others at random."""
+    table, case = registry.load(name), TABLE_1[name]
+    rng = generator(seed, "ye2022", name)
+    order = rng.permutation(len(table.values))[:rows]
+    table = table.rows(np.sort(order))
+    binary = [j for j in range(table.values.shape[1]) if set(np.unique(table.values[:, j])) == {0.0, 1.0}]
+    binary = binary[: case.binary]
+    others = [j for j in range(table.values.shape[1]) if j not in binary and np.ptp(table.values[:, j]) > 0]
+    wide = [j for j in others if len(np.unique(table.values[:, j])) > 2]
+    drawn = sorted(rng.permutation(wide)[: case.passive - len(binary)].tolist())
+    passive = [*binary, *drawn]
+    active = [j for j in others if j not in drawn]
+    parties = tuple(
+        Party(who, tuple(table.columns[j] for j in columns), table.values[:, columns])
+        for who, columns in (("active", active), ("passive", passive))
+    )
+    assert table.label is not None
+    whole = Federation(parties, "active", table.label, table.classes)
+    mixed, cut_at = rng.permutation(len(whole)), int(0.9 * len(whole))
+    return whole.rows(np.sort(mixed[:cut_at])), whole.rows(np.sort(mixed[cut_at:]))
+
+
+@lru_cache(maxsize=2)  # half a gigabyte for the largest table
+def trained(name: str, scale: Scale, seed: int, defence: str = "none", **settings: float) -> Transcript:
+    """One training under a defence with these settings, and all that crossed. Rows and first weights do not hang on it."""
+    target, others = federation(name, SIZES[scale].rows, seed)
+    protocol = SplitNetwork(hidden=TABLE_1[name].hidden, epochs=epochs(name, scale), archive_mb=1)
+    protected = defence_named(defence, **settings).protect(protocol)
+    return protected.train(target, others, generator(seed, "training", name))
+
+
+def found(log: Transcript, attack: Attack, seed: int) -> Guess:
+    """What the active party finds."""
+    return attack.run(cut(log, THREAT), generator(seed, "attack", attack))
+
+
+def binaries(log: Transcript) -> FloatArray:
+    """The passive parties' columns of 0 and 1 (n x count)."""
+    columns = np.hstack([log.sealed(party)["columns"] for party in log.parties if party != log.active])
+    return columns[:, ((columns == 0) | (columns == 1)).all(axis=0)]
+
+
+def with_sums(columns: FloatArray) -> FloatArray:
+    """The columns, and of those that never overlap all sums."""
+    overlap = columns.T @ columns
+    apart = [j for j in range(columns.shape[1]) if np.delete(overlap[j], j).max(initial=0.0) == 0]
+    if len(apart) < 2:
+        return columns
+    sums = [
+        columns[:, list(some)].sum(axis=1) for size in range(2, len(apart) + 1) for some in combinations(apart, size)
+    ]
+    return np.column_stack([columns, *sums])
+
+
+def combined(vectors: FloatArray, columns: FloatArray) -> NDArray[np.bool_]:
+    """Which vectors are sums and differences of the columns and of the constant 1."""
+    basis = np.column_stack([np.ones(len(columns)), columns])
+    left = vectors - basis @ np.linalg.lstsq(basis, vectors, rcond=None)[0]
+    return np.asarray(np.abs(left).max(axis=0, initial=0.0) < 1e-6)
+
+
+def agreement(vectors: FloatArray, columns: FloatArray) -> FloatArray:
+    """vectors x columns: the share of rows that agree, 0 and 1 swapped if that is better."""
+    n = len(columns)
+    if not vectors.shape[1]:
+        return np.zeros((0, columns.shape[1]))
+    same = (vectors.T @ columns + (1 - vectors).T @ (1 - columns)) / n
+    return np.asarray(np.maximum(same, 1 - same))
+
+
+def usual(columns: FloatArray) -> FloatArray:
+    """The share of each column's more frequent value: what guessing it everywhere gets right."""
+    ones = columns.mean(axis=0)
+    return np.asarray(np.maximum(ones, 1 - ones))
