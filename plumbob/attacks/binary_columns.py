@@ -30,6 +30,7 @@ from plumbob.threats import View
 TURNS = 3  # times that a span is narrowed
 SLACK = 20.0  # errors of a null space over those of the rows it is of
 OFFERED = 8  # columns offered where there is no certificate
+FEW_ROWS = 2_000  # starts of the ascent where it is the only way
 WORTH = 0.5  # share that must be explained of them
 
 
@@ -97,8 +98,10 @@ def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0
     narrow = span
     for _ in range(TURNS):
         step = lift(narrow, rng)
+        if not step.determined and narrow is span:
+            return judged(span, cuts(span, rng, FEW_ROWS).columns), False
         if not step.determined:
-            return judged(span, cuts(narrow, rng).columns), False
+            break
         if step.dimension == step.directions.shape[1]:
             columns = judged(span, rounded(narrow, diagonal(step, rng)))
             if columns.shape[1] == step.dimension:

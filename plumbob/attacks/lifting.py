@@ -22,7 +22,10 @@ from plumbob.attacks.spans import Span
 from plumbob.federation import FloatArray
 
 ROWS = 1.5  # equations per unknown that are taken
-SMALL = 1_500  # unknowns up to which all eigenvalues are worked out
+SMALL, MEDIUM = (
+    1_200,
+    4_500,
+)  # unknowns up to which all eigenvalues are worked out: always, and if there are many small ones
 BLOCK = 48  # null vectors looked for at first
 ROOM = 9_000  # unknowns at most: a matrix of 650 MB
 GAP = 1e3  # how much larger the next eigenvalue must be for a null space to count as one
@@ -103,9 +106,14 @@ def _smallest(gram: FloatArray, shift: float, rng: np.random.Generator) -> tuple
             vectors = np.linalg.qr(cho_solve(factor, vectors, check_finite=False))[0]
         values, turn = np.linalg.eigh(vectors.T @ (gram @ vectors))
         vectors = vectors @ turn
-        if values[-1] > 1e4 * shift or block >= len(gram) // 4:
+        if values[-1] > 1e4 * shift:
             return values, vectors
         block *= 3
+        if block > len(gram) // 8:
+            if len(gram) > MEDIUM:
+                return values, vectors
+            values, vectors = np.linalg.eigh(gram)
+            return values, vectors
 
 
 def diagonal(lifted: Lifted, rng: np.random.Generator) -> FloatArray:

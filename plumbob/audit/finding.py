@@ -43,6 +43,7 @@ class Finding:
     key_bits: int = 0  # of a training protocol; 0 without encryption
     encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
     trained: bool = True  # whether the model learnt in this run; not where its parameters stayed as they were
+    certificate: str = ""  # of an attack that finds columns: how sure it is of them, and of having found all
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
 
     def to_line(self) -> str:

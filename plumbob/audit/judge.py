@@ -111,6 +111,7 @@ class Summary:
     pictures: Pictures | None = None
     label_accuracy: float | None = None  # share of rows whose class the curious guessed
     label_baseline: float | None = None
+    certificate: str = ""  # of the first trial
 
     @property
     def level(self) -> str:
@@ -172,6 +173,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         pictures=_pictures([score.images for score in scores if score.images is not None]),
         label_accuracy=_mean([score.label_accuracy for score in scores]),
         label_baseline=_mean([score.label_baseline for score in scores]),
+        certificate=trials[0].certificate,
     )
 
 

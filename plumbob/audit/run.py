@@ -272,6 +272,7 @@ def _finding(
         key_bits=done.key_bits,
         trained=done.trained,
         training_loss=training_losses(done.log),
+        certificate=guess.certificate,
     )
 
 

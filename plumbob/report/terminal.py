@@ -70,6 +70,8 @@ def setting_line(summary: Summary) -> str:
         line += f"; pictures recovered: {summary.pictures.words}"
     if summary.label_accuracy is not None:
         line += f"; labels guessed: {words.percent(summary.label_accuracy)}"
+    if summary.certificate:
+        line += f"; columns of two values found: {words.plain(summary.certificate)}"
     return line
 
 
