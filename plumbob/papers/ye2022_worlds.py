@@ -42,7 +42,7 @@ TABLE_1 = {
     "credit": Case(10, (100, 50, 20), 1, 1, 40),
     "mushroom": Case(15, (300, 200, 100), 5, 5, 40),
     "nursery": Case(6, (200, 100), 1, 1, 40),
-    "covertype": Case(10, (200, 200, 200), 4, 15, 4),
+    "covertype": Case(10, (200, 200, 200), 4, 15, 2),
 }
 
 
@@ -55,7 +55,7 @@ class Size:
     trials: int
 
 
-SIZES: dict[Scale, Size] = {"smoke": Size(2_000, 0.1, 1), "paper": Size(10**7, 1.0, 3)}
+SIZES: dict[Scale, Size] = {"smoke": Size(2_000, 0.1, 1), "paper": Size(10**7, 1.0, 2)}
 
 
 def epochs(name: str, scale: Scale) -> int:
