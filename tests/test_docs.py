@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from plumbob.attacks import Attack, attacks
-from plumbob.audit.finding import Finding
+from plumbob.audit.finding import Finding, read_findings
+from plumbob.audit.judge import group
 from plumbob.audit.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan, make_plan
 from plumbob.defences import DEFENCES
 from plumbob.scoring.images import ImageScore
@@ -181,6 +182,22 @@ def test_the_attack_of_contributing_is_found_as_one_file(desk: Path) -> None:
 
 def _attack_file() -> str:
     return next(block for block in blocks(ROOT / "CONTRIBUTING.md", "python") if "(Attack)" in block)
+
+
+def test_the_table_of_the_cut_layer_says_what_its_findings_say() -> None:
+    text = (ROOT / "docs" / "cut_layer.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (.+) \| (-?\d+) % \| (\d+\.\d) % \|$", text, re.MULTILINE)
+    shown = {"none": "none", "rotation": "rotation", "masquerade": "masquerade", "left out": "left_out"}
+    shown |= {"deeper cut, two layers": "deeper_cut", "quantised embeddings, 4 bits": "quantised_embeddings"}
+    shown |= {"rank reduction by one": "rank_reduction", "rank reduction to one": "rank_reduction (rank=1)"}
+    shown |= {"Gaussian masking, sigma 0.5": "gaussian_masking (sigma=0.5)"}
+    found = group(read_findings(ROOT / "docs" / "results" / "cut_layer" / "findings.jsonl"), lambda f: f.defence)
+    assert len(told) == len(found) == len(shown)
+    for words, gain, right in told:
+        trials = found[shown[re.sub(r"\[(.+?)\]\(.+?\)", r"\1", words)]]
+        gains = [c.gain for f in trials for c in f.score.columns if c.name == "shop.member"]
+        assert f"{100 * sum(gains) / len(gains):.0f}" == gain
+        assert f"{100 * sum(f.model_accuracy for f in trials) / len(trials):.1f}" == right
 
 
 def test_the_picture_in_the_readme_shows_the_committed_findings() -> None:

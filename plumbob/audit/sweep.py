@@ -48,6 +48,7 @@ EMBEDDINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("quantised_embeddings", {}),
     ("deeper_cut", {}),
     ("rotation", {}),
+    ("left_out", {}),
 )
 EVERY = SWEEP + GRADIENTS + EMBEDDINGS
 TRAINED: dict[str, type[TrainingProtocol]] = {"gradients": SplitTraining, "embeddings": SplitNetwork}  # by point

@@ -27,7 +27,7 @@ from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, wh
 from plumbob.federation import Federation, IntArray, Party, shape_of
 from plumbob.protocols.cut_guards import CutGuarding, CutOutline
 from plumbob.protocols.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
-from plumbob.protocols.training import TrainingProtocol, note, opened
+from plumbob.protocols.training import IN_THE_CLEAR, MASKED, TrainingProtocol, note, opened
 from plumbob.transcript import COORDINATOR, Transcript
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ class SplitNetwork(TrainingProtocol):
         self.double = boolean("double", double)  # 64-bit numbers
         self.archive_mb = whole("archive_mb", archive_mb, 1)
         self.guards = tuple(guards)
+
+    @property
+    def encryption(self) -> str:
+        return MASKED if self.aggregation == "masked" else IN_THE_CLEAR
 
     @property
     def width(self) -> int:

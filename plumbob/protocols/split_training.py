@@ -22,7 +22,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
 from plumbob.protocols.networks import NetworkPlan, known_network, one_thread, seeded
-from plumbob.protocols.training import TrainingProtocol, opened
+from plumbob.protocols.training import IN_THE_CLEAR, TrainingProtocol, opened
 from plumbob.transcript import COORDINATOR, Transcript
 
 if TYPE_CHECKING:
@@ -153,6 +153,10 @@ class SplitTraining(TrainingProtocol):
         log.seal(COORDINATOR, "training loss", np.array(losses))
         log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         return log
+
+    @property
+    def encryption(self) -> str:
+        return IN_THE_CLEAR
 
     @property
     def learns(self) -> bool:

@@ -15,6 +15,7 @@ from plumbob.bundle import Array
 from plumbob.federation import Federation
 from plumbob.transcript import COORDINATOR, Transcript
 
+IN_THE_CLEAR, MASKED = "in the clear", "as masked sums"  # what protocols without ciphertexts say of their messages
 KEYS = (0, 1_024, 2_048, 3_072)  # bits of Paillier keys; 0 is no encryption
 
 

@@ -10,9 +10,13 @@ import numpy as np
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import LEVELS, group
 from plumbob.crypto.paillier import RECOMMENDED
+from plumbob.protocols.training import IN_THE_CLEAR, MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list
 from plumbob.report.protection import size
 from plumbob.threats import THREATS
+
+
+UNENCRYPTED = ("none", IN_THE_CLEAR, MASKED)
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,9 @@ class Encryption:
 
     @property
     def headline(self) -> str:
-        on = "encryption is off" if self.cipher == "none" else f"encryption is on ({self.cipher})"
+        on = f"encryption is on ({self.cipher})"
+        if self.cipher in UNENCRYPTED:
+            on = "encryption is off" if self.cipher == "none" else f"messages cross {self.cipher}"
         short = f" A key below {RECOMMENDED:,} bits is too short today." if self.weak else ""
         return f"{label(self.protocol)[:1].upper()}{label(self.protocol)[1:]}: {on}. {self.helps}{short}"
 
@@ -68,4 +74,4 @@ def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
         return "No attack that was tried learnt anything; that is no proof."
     learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"
     who = worst.scene.learner
-    return f"It does not help against {who}: {learnt}" if cipher != "none" else f"What {who} learns: {learnt}"
+    return f"It does not help against {who}: {learnt}" if cipher not in UNENCRYPTED else f"What {who} learns: {learnt}"
