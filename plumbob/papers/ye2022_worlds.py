@@ -6,6 +6,7 @@ epochs 20 times; the sizes below are fewer, and every outcome says how many.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -94,12 +95,16 @@ def federation(name: str, rows: int, seed: int) -> tuple[Federation, Federation]
     return whole.rows(np.sort(mixed[:cut_at])), whole.rows(np.sort(mixed[cut_at:]))
 
 
-@lru_cache(maxsize=2)  # half a gigabyte for the largest table
-def trained(name: str, scale: Scale, seed: int, defence: str = "none", **settings: float) -> Transcript:
+def trained(name: str, scale: Scale, seed: int, defence: str = "none", **settings: object) -> Transcript:
     """One training under a defence with these settings, and all that crossed. Rows and first weights do not hang on it."""
+    return _trained(name, scale, seed, defence, json.dumps(settings, sort_keys=True))
+
+
+@lru_cache(maxsize=2)  # half a gigabyte for the largest table
+def _trained(name: str, scale: Scale, seed: int, defence: str, settings: str) -> Transcript:
     target, others = federation(name, SIZES[scale].rows, seed)
     protocol = SplitNetwork(hidden=TABLE_1[name].hidden, epochs=epochs(name, scale), archive_mb=1)
-    protected = defence_named(defence, **settings).protect(protocol)
+    protected = defence_named(defence, **json.loads(settings)).protect(protocol)
     return protected.train(target, others, generator(seed, "training", name))
 
 
