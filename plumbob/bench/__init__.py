@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
+from plumbob.bench.cut_layer import enumeration_against_loop, null_space_cost_per_row, null_space_seconds
 from plumbob.bench.encryption import (
     bin_sums_against_heu,
     encryption_against_heu,
@@ -39,6 +40,9 @@ BENCHES = (
     bin_sums_against_heu,
     secure_boost_tree,
     peeling_against_cafe,
+    enumeration_against_loop,
+    null_space_seconds,
+    null_space_cost_per_row,
 )
 
 

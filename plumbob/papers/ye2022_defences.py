@@ -220,8 +220,8 @@ def frontier(scale: Scale, seed: int) -> Check:
     )
     why = (
         "worst gain: of all binary columns and trials, the share of guessing's mistakes that the attacker who knows the defence "
-        "does not make, with the best of the columns it offers. What leaving the columns out still leaks is what the party's other "
-        "columns tell of them: a defence of the messages that keeps those columns can hardly go below it"
+        "does not make, with the best of the columns it offers. What leaving the columns out still leaks is what the party's "
+        "other columns tell of them: a defence of the messages that keeps those columns can hardly go below it"
     )
     return Check(bool(common), measured, expected, 1 if scale == "smoke" else 2, why)
 

@@ -15,7 +15,6 @@ from plumbob.report.answer import Answer, count, label, sentence_list
 from plumbob.report.protection import size
 from plumbob.threats import THREATS
 
-
 UNENCRYPTED = ("none", IN_THE_CLEAR, MASKED)
 
 
