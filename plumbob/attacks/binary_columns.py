@@ -89,6 +89,8 @@ class BinaryColumns(Attack):
 
 def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0, 1.0)) -> tuple[FloatArray, bool]:
     """Columns of the span with these values only, and whether there are no others. Complements are not told apart."""
+    if len(span.basis) <= span.rank + (span.reference is not None):
+        return np.zeros((len(span.basis), 0)), False  # as many dimensions as rows: every column lies in there
     if span.rank <= reach(len(values)):
         done = search(span, values)
         if done.complete or len(values) > 2:
