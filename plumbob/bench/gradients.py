@@ -20,7 +20,7 @@ def peeling_against_cafe() -> Iterator[Measured]:
     """On the same transcript, four workers: CAFE gets as many iterations as the goal's time allows, and is asked at 40 points
     of its last step whether it has reached the paper's PSNR. Where it has not the ratio is a lower bound, and says so.
     """
-    for name in ("cifar10", "mnist"):
+    for name in ("mnist", "cifar10"):
         log = trained(name, Size(ROWS, BATCH, 64, 0), 4, 0)
         ours = attacked(log, GradientPeeling(), 0)
         paper = TABLE_2["cafe"][name]
