@@ -53,7 +53,7 @@ def gains(vectors: FloatArray, log: Transcript) -> FloatArray:
 
 def _masked(name: str, scale: Scale, seed: int) -> Part:
     """One table of Y6."""
-    trials = 1 if scale == "smoke" else 2
+    trials = SIZES[scale].trials
     told: dict[str, list[float]] = {"none": [], **{f"sigma {s}": [] for s in SIGMAS}, "masquerade": []}
     for trial in range(trials):
         told["none"].append(accuracy(trained(name, scale, seed + trial)))
@@ -78,7 +78,7 @@ def model_accuracy(scale: Scale, seed: int) -> Check:
     curves = [curve for one in parts for curve in one.curves]
     figure = (Figure("accuracy", "sigma", "test accuracy", curves),) if scale == "paper" else ()
     expected = "accuracy falls as sigma grows; masquerade keeps it (within 1 point) and is above sigma 0.5"
-    return Check(every(answers), measured, expected, 1 if scale == "smoke" else 2, "", figure)
+    return Check(every(answers), measured, expected, SIZES[scale].trials, "", figure)
 
 
 def _misled(name: str, scale: Scale, seed: int) -> Part:
@@ -185,7 +185,7 @@ def deeper(scale: Scale, seed: int) -> Check:
 
 def _compared(name: str, scale: Scale, seed: int) -> Part:
     """One table of P6: what every defence leaves to the attacker who knows it, and what it costs."""
-    trials = 1 if scale == "smoke" else 2
+    trials = SIZES[scale].trials
     measured: dict[str, object] = {}
     free: dict[int, float] = {}
     holding: list[str] = []
@@ -223,7 +223,7 @@ def frontier(scale: Scale, seed: int) -> Check:
         "does not make, with the best of the columns it offers. What leaving the columns out still leaks is what the party's "
         "other columns tell of them: a defence of the messages that keeps those columns can hardly go below it"
     )
-    return Check(bool(common), measured, expected, 1 if scale == "smoke" else 2, why)
+    return Check(bool(common), measured, expected, SIZES[scale].trials, why)
 
 
 CLAIMS = (
