@@ -26,7 +26,7 @@ def made(what: str, kinds: Mapping[str, Callable[..., Kind]], name: str, setting
     """One of the named kinds, made with the given settings; a wrong name or setting is answered with the right one."""
     if name not in kinds:
         raise BadInput(f"no {what} '{name}'{suggest(name, list(kinds))}")
-    known = list(vars(kinds[name]()))
+    known = [key for key in vars(kinds[name]()) if key != "guards"]  # which defences put there
     for key in settings:
         if key not in known:
             raise BadInput(f"{what} '{name}' has no setting '{key}'{suggest(key, known)}")
@@ -43,10 +43,12 @@ def whole(what: str, value: object, low: int, high: int = 10**9) -> int:
     return value
 
 
-def positive(what: str, value: object) -> float:
-    """A number above zero, or one sentence."""
+def positive(what: str, value: object, most: float = 1e12) -> float:
+    """A number above zero that one can compute with, or one sentence."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise BadInput(f"{what}: expected a number above 0, got {value!r}")
+    if value > most:
+        raise BadInput(f"{what}: expected a number of at most {most:g}, got {value!r}")
     return float(value)
 
 

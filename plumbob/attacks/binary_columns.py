@@ -27,6 +27,8 @@ from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray
 from plumbob.threats import View
 
+KINDS = 64  # of rows, up to which they are told one by one
+WEAK = 0.003  # noise of a direction above which it is done without
 TURNS = 3  # times that a span is narrowed
 SLACK = 20.0  # errors of a null space over those of the rows it is of
 OFFERED = 8  # columns offered where there is no certificate
@@ -43,15 +45,19 @@ class Found:
     far: float  # the largest distance of a column from the span, of those with a certificate
     certified: int  # the first so many
     complete: bool
+    kinds: int = 0  # of rows, where there are so few that any column which is the same within them lies in the span
 
     @property
     def words(self) -> str:
         """The certificate in a sentence."""
         offered = self.columns.shape[1] - self.certified
-        parts = [f"{self.certified:,} in {self.rank} dimensions"]
+        parts = [f"{self.certified:,} in {self.rank} dimensions, sums of columns included"]
+        if self.kinds:
+            parts = [f"rows are of {self.kinds} kinds, which the embeddings tell apart"]
         if self.certified:
             parts.append(f"none further than {self.far:.1e} from the span")
-        parts.append("there are no others" if self.complete else "there may be others")
+        if not self.kinds:
+            parts.append("no others lie in it" if self.complete else "others may lie in it")
         if offered:
             parts.append(f"{offered:,} more that only fit well")
         return "; ".join(parts)
@@ -67,9 +73,10 @@ class BinaryColumns(Attack):
 
     def __init__(self, affine: bool = True, values: tuple[float, ...] = (0.0, 1.0)) -> None:
         self.affine = boolean("affine", affine)
-        self.values = tuple(float(value) for value in values)
-        if len(set(self.values)) < 2:
-            raise BadInput(f"values: expected at least two different numbers, got {list(values)}")
+        good = isinstance(values, list | tuple) and all(isinstance(v, int | float) and np.isfinite(v) for v in values)
+        if not good or len(set(values)) < 2:
+            raise BadInput(f"values: expected at least two different numbers, got {values!r}")
+        self.values = tuple(sorted(float(value) for value in set(values)))
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         columns = len(view.unknown) if blurred(view) else 0
@@ -84,22 +91,44 @@ class BinaryColumns(Attack):
         columns, complete = (np.zeros((len(one.cells), 0)), False) if one.sd else exact(span, rng, self.values)
         far = float(span.distance(columns).max(initial=0.0))
         offered = approximate(one, columns, uncertain, rng) if uncertain else columns[:, :0]
-        return Found(np.hstack([columns, offered]), span.rank, far, columns.shape[1], complete)
+        kinds = len(span.distinct) if span.spare <= 0 and columns.shape[1] else 0
+        return Found(np.hstack([columns, offered]), span.rank, far, columns.shape[1], complete, kinds)
 
 
 def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0, 1.0)) -> tuple[FloatArray, bool]:
     """Columns of the span with these values only, and whether there are no others. Complements are not told apart."""
-    if len(span.basis) <= span.rank + (span.reference is not None):
-        return np.zeros((len(span.basis), 0)), False  # as many dimensions as rows: every column lies in there
+    if span.rank and span.spare <= 0:
+        return _kinds(span), False
     if span.rank <= reach(len(values)):
         done = search(span, values)
-        if done.complete or len(values) > 2:
-            return done.columns, done.complete
-    if len(values) > 2 or values != (0.0, 1.0):
+        if done.complete or values != (0.0, 1.0):
+            return done.columns, done.complete and not span.doubtful
+    if values != (0.0, 1.0):
         return np.zeros((len(span.basis), 0)), False
+    if (
+        span.rank > 1 and span.blur > WEAK
+    ):  # a direction that is mostly noise: what does not need it can still be certain
+        return exact(span.without_weakest(), rng)[0], False
+    columns, complete = _narrowed(span, rng)
+    return columns, complete and not span.doubtful
+
+
+def _kinds(span: Span) -> FloatArray:
+    """Which rows are of each kind, where every such column lies in the span; nothing where kinds are about as many as rows."""
+    first, kind = span.kinds
+    if len(first) > min(KINDS, len(kind) // 8) or len(first) <= span.rank:
+        return np.zeros((len(span.basis), 0))
+    columns = (kind[:, None] == np.arange(len(first))).astype(np.float64)
+    return judged(span, columns[:, 1:] if len(first) == 2 else columns)
+
+
+def _narrowed(span: Span, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+    """Columns of a span of many dimensions, and whether there are no others."""
     narrow = span
     for _ in range(TURNS):
         step = lift(narrow, rng)
+        if not step.determined and narrow is span and span.spare < 2 * span.rank + 10:
+            return np.zeros((len(span.basis), 0)), False  # an ascent could end anywhere
         if not step.determined and narrow is span:
             return judged(span, cuts(span, rng, FEW_ROWS).columns), False
         if not step.determined:

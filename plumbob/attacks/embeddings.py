@@ -25,7 +25,8 @@ def embeddings(view: View) -> list[Embedding]:
     sd = noise(view)
     if "embeddings" in view.notes:
         # Each party's numbers were of 32 bits, or rounded to fixed point, before they were added up.
-        return [Embedding("", view.notes["embeddings"].astype(np.float32), sd)]
+        summed = len({message.sender for message in view.messages if message.name == "masked embeddings"})
+        return [Embedding("", view.notes["embeddings"].astype(np.float32), sd * float(np.sqrt(max(1, summed))))]
     parts: dict[str, list[FloatArray]] = {}
     for message in view.messages:
         if message.name == "embeddings" and message.sender not in view.curious:

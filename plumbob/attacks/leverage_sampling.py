@@ -41,6 +41,9 @@ class LeverageSampling(Attack):
         found, words = [np.zeros((len(view.own), 0))], []
         for one in parties:
             rank = min(_dimension(one), len(view.unknown), one.cells.shape[1])
+            if rank == 0:
+                words.append("the embeddings are the same for all rows")
+                continue
             if rank + 1 > self.most:
                 words.append(f"{rank} dimensions are out of reach: 2^{rank + 1} candidates")
                 continue

@@ -21,6 +21,7 @@ from plumbob.federation import FloatArray, IntArray
 TABLE = 2**20  # entries of the longer list at most
 ROOM = 2**22  # pairs looked at together
 CHECKS = 24  # rows at which pairs are checked before all others
+CHANCE = -10  # log2 of the columns that may pass all rows by chance
 KEYED = 3  # of these, so many are matched at once
 SAMPLE = 20_000  # rows among which independent ones are looked for
 
@@ -48,14 +49,23 @@ def search(span: Span, levels: Sequence[float] = (0.0, 1.0), most: int = 1_024, 
         return Searched(np.zeros((len(span.basis), 0)), True)
     if span.rank > reach(len(values)):
         return Searched(np.zeros((len(span.basis), 0)), False)
+    nothing = Searched(np.zeros((len(span.basis), 0)), False)
     distinct = span.distinct
+    if len(distinct) < span.rank:
+        return nothing  # noise hides which rows differ
     chosen, others = _independent(span.basis[distinct])
-    inverse = np.linalg.inv(span.basis[distinct[chosen]])
-    off = SURE * span.sd * float(np.linalg.norm(span.mixing @ inverse)) + 1e-9
+    try:
+        inverse = np.linalg.inv(span.basis[distinct[chosen]])
+    except np.linalg.LinAlgError:
+        return nothing
+    off = (
+        SURE * (span.sd + span.dropped / np.sqrt(len(span.basis))) * float(np.linalg.norm(span.mixing @ inverse)) + 1e-9
+    )
     off += SURE * span.slack * float(np.linalg.norm(inverse)) / np.sqrt(len(span.basis))
     step = float(np.diff(np.sort(values)).min())
-    if off > step / 4:
-        return Searched(np.zeros((len(span.basis), 0)), False)
+    chance = span.rank * np.log2(len(values)) + span.spare * np.log2(min(1.0, 2 * len(values) * off / step))
+    if off > step / 4 or (within is None and chance > CHANCE):
+        return nothing
     checks = span.basis[distinct[others]] @ inverse
     judge, together = within or span, max(1, ROOM // len(span.basis))
     seen: dict[bytes, FloatArray] = {}

@@ -1,16 +1,17 @@
 """The column span of an embedding Z = X W' + noise, and whether a column lies in it.
 
 Z = U S V' gives the span's basis U, one column for every singular value above what noise alone would give: cells off by `sd`
-have singular values up to sd (sqrt(n) + sqrt(k)). A column x = Z b + error lies in the span if its distance from it is what
-that noise explains, sd |b| sqrt(n): that is the certificate of a column that was found.
+have singular values up to sd (sqrt(n) + sqrt(k)). A column x = Z b + error lies in the span if its root mean square distance
+from it is what noise and the directions left out explain, sd |b| + s |b| / sqrt(n) with s the largest singular value left
+out: that is the certificate of a column that was found. Where that is more than a fiftieth of a step there is none.
 
-An affine span is that of Z less one of its rows: biases are gone, and a column of any two values a and b is one of 0 and 1
-there, 0 at that row. Which of the two is 1 is then open, unless exactly one of x and 1 - x lies in the span of Z itself.
+An affine span holds the columns that are 0 at one row once a constant is taken away: biases are gone, and a column of any two
+values a and b is one of 0 and 1 there. Which of the two is 1 is then open.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,18 +22,21 @@ from plumbob.federation import FloatArray, IntArray
 SURE = 4.0  # so many times the noise a singular value must be to count, and a distance may be to pass
 SHARP = 1.02  # the same where the noise is known
 LEAST = 1e-9  # of a cell's size: what sums in 64 bits may be off by
+CERTAIN = 0.02  # noise that explains more of a column than this certifies nothing
+DOUBT = 1.0  # singular values left out above this multiple of what noise can give may be more than noise
 
 
 @dataclass(frozen=True)
 class Span:
-    """Rows and basis of a span. `embedding` holds the cells it is of, less the reference row if it is affine."""
+    """Rows and basis of a span, and of what it is."""
 
-    embedding: FloatArray  # n x k
+    embedding: FloatArray  # n x k, less its mean row if the span is affine
     sd: float  # of a cell's noise
     basis: FloatArray  # n x d, orthonormal columns
-    sizes: FloatArray  # d singular values
-    mixing: FloatArray  # k x d: embedding @ mixing = basis
-    reference: int | None  # the row taken away, of an affine span
+    mixing: FloatArray  # k x d: embedding @ mixing = basis, up to a constant if the span is affine
+    reference: int | None  # of an affine span: the row at which it is 0
+    dropped: float = 0.0  # the largest singular value that was taken for noise
+    doubtful: bool = False  # whether that may have been too much
     slack: float = 0.0  # how far a cell of basis * sqrt(n) may be off for other reasons than noise
 
     @classmethod
@@ -41,21 +45,27 @@ class Span:
         z = _checked(embedding)
         above = SHARP if sd > rounding(embedding) else SURE
         sd = max(sd, rounding(embedding))
-        reference = None
-        if affine:
-            # The row nearest the mean: what is taken away should add as little noise as any.
-            reference = int(np.argmin(np.linalg.norm(z - z.mean(axis=0), axis=1)))
-            z = z - z[reference]
-            sd *= 2**0.5
+        z = z - z.mean(axis=0) if affine else z
         _, sizes, rows = np.linalg.svd(np.linalg.qr(z, mode="r"), full_matrices=False)
-        edge = above * max(sd, LEAST * float(np.abs(z).max(initial=0.0))) * (np.sqrt(len(z)) + np.sqrt(z.shape[1]))
-        kept = int((sizes > edge).sum()) if most is None else int((sizes[:most] > edge).sum())
-        mixing = rows[:kept].T / sizes[:kept]
-        return cls(z, float(sd), z @ mixing, sizes[:kept], mixing, reference)
+        noise = max(sd, LEAST * float(np.abs(z).max(initial=0.0))) * (np.sqrt(len(z)) + np.sqrt(z.shape[1]))
+        kept = int((sizes[:most] > above * noise).sum())
+        mixing, left = rows[:kept].T / sizes[:kept], sizes[kept:]
+        basis, reference = z @ mixing, None
+        if affine:  # the row nearest the mean: what is taken away should add as little noise as any
+            reference = int(np.argmin(np.linalg.norm(z, axis=1)))
+            basis, upper = np.linalg.qr(basis - basis[reference])
+            mixing = np.linalg.solve(upper.T, mixing.T).T
+        dropped = float(left.max(initial=0.0))
+        return cls(z, float(sd), basis, mixing, reference, dropped, dropped > DOUBT * noise)
 
     @property
     def rank(self) -> int:
         return int(self.basis.shape[1])
+
+    @property
+    def blur(self) -> float:
+        """How far a cell of basis * sqrt(n) may be off by noise."""
+        return self.sd * float(np.linalg.norm(self.mixing, axis=0).max(initial=0.0)) * float(np.sqrt(len(self.basis)))
 
     def distance(self, x: FloatArray) -> FloatArray:
         """Root mean square of what the span does not explain, for every column of x."""
@@ -63,40 +73,53 @@ class Span:
         return np.asarray(np.sqrt(np.mean(left**2, axis=0)))
 
     def explained(self, x: FloatArray) -> FloatArray:
-        """How large that may be by noise: sd |b| with x = Z b, for every column of x."""
-        b = self.mixing @ (self.basis.T @ x)
-        return np.asarray(SURE * self.sd * np.linalg.norm(b, axis=0) + LEAST)
+        """How large that may be: SURE sd |b| by noise and s |b| / sqrt(n) by what was left out, with x = Z b."""
+        size = np.linalg.norm(self.mixing @ (self.basis.T @ x), axis=0)
+        return np.asarray((SURE * self.sd + self.dropped / np.sqrt(len(self.basis))) * size + LEAST)
 
     def holds(self, x: FloatArray) -> FloatArray:
-        """Which columns of x lie in the span, as far as its noise lets one tell: half a step is too much for that."""
+        """Which columns of x lie in the span, as far as its noise lets one tell."""
         explained = self.explained(x)
-        return np.asarray((self.distance(x) <= explained) & (explained < 0.25))
+        return np.asarray((self.distance(x) <= explained) & (explained < CERTAIN))
 
     def part(self, directions: FloatArray, slack: float = 0.0) -> Span:
         """The span of some directions (d x r, coordinates in the basis), known up to a slack."""
         turn, _ = np.linalg.qr(directions)
-        slack = max(slack, self.slack)
-        return Span(self.embedding, self.sd, self.basis @ turn, self.sizes, self.mixing @ turn, self.reference, slack)
+        return replace(self, basis=self.basis @ turn, mixing=self.mixing @ turn, slack=max(slack, self.slack))
 
-    @property
-    def blur(self) -> float:
-        """How far a cell of basis * sqrt(n) may be off by noise."""
-        return self.sd * float(np.linalg.norm(self.mixing, axis=0).max(initial=0.0)) * float(np.sqrt(len(self.basis)))
+    def without_weakest(self) -> Span:
+        """The span less its noisiest direction, which is then among those left out."""
+        _, sizes, rows = np.linalg.svd(self.mixing, full_matrices=False)
+        dropped = max(self.dropped, 1.0 / float(sizes[0]))
+        return replace(self.part(rows[1:].T), dropped=dropped, doubtful=True)
 
     @cached_property
-    def distinct(self) -> IntArray:
-        """One row number of each kind of row, as far as noise lets one tell rows apart."""
+    def kinds(self) -> tuple[IntArray, IntArray]:
+        """The first row of each kind, as far as noise lets one tell rows apart, and every row's kind."""
         # Two random directions: rows that agree in both are alike.
         rng = np.random.default_rng(0)
         marks = self.basis @ rng.standard_normal((self.rank, 2)) * np.sqrt(len(self.basis))
         step = max(1e-7, 20 * self.blur, 4 * self.slack)
-        _, first = np.unique(np.round(marks / step).astype(np.int64), axis=0, return_index=True)
-        return np.sort(first)
+        rounded = np.round(marks / step).astype(np.int64)
+        _, first, kind = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return first[order], np.argsort(order)[kind.reshape(-1)]
+
+    @property
+    def distinct(self) -> IntArray:
+        """One row number of each kind of row."""
+        return self.kinds[0]
+
+    @property
+    def spare(self) -> int:
+        """Kinds of rows beyond those that fix a column of the span: without any, every column that kinds allow lies in it."""
+        return len(self.distinct) - self.rank - (self.reference is not None)
 
 
 def rounding(embedding: FloatArray) -> float:
-    """The noise that numbers of 32 bits have by themselves, also where they are kept in 64; else what sums in 64 bits have."""
-    size = float(np.sqrt(np.mean(np.square(embedding, dtype=np.float64)))) if embedding.size else 0.0
+    """The noise that numbers of 32 bits have by themselves, also where they are kept in 64, in the largest row; else what sums
+    in 64 bits have."""
+    size = float(np.sqrt(np.mean(np.square(embedding, dtype=np.float64), axis=-1).max())) if embedding.size else 0.0
     single = embedding.dtype == np.float32 or bool((embedding.astype(np.float32) == embedding).all())
     return size * (2.0**-24 if single else 2.0**-50)
 

@@ -111,7 +111,7 @@ class Summary:
     pictures: Pictures | None = None
     label_accuracy: float | None = None  # share of rows whose class the curious guessed
     label_baseline: float | None = None
-    certificate: str = ""  # of the first trial
+    certificate: str = ""
 
     @property
     def level(self) -> str:
@@ -173,8 +173,13 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         pictures=_pictures([score.images for score in scores if score.images is not None]),
         label_accuracy=_mean([score.label_accuracy for score in scores]),
         label_baseline=_mean([score.label_baseline for score in scores]),
-        certificate=trials[0].certificate,
+        certificate=_certificate([trial.certificate for trial in trials]),
     )
+
+
+def _certificate(told: list[str]) -> str:
+    """What attacks said of their finds; of trials that differ the first, which says so."""
+    return told[0] if len(set(told)) == 1 else f"{told[0]} (the first of {len(told)} trials)"
 
 
 def _pictures(images: list[ImageScore]) -> Pictures | None:

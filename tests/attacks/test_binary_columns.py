@@ -93,6 +93,48 @@ def test_no_false_column_in_a_hundred_tables_without_any() -> None:
         assert (found.shape[1], complete) == (0, True), seed
 
 
+def brute(x: FloatArray) -> set[bytes]:
+    """Every column of 0 and 1 in the affine span of these columns, by trying all; complements are one."""
+    full = np.column_stack([x, np.ones(len(x))])
+    left, sizes, _ = np.linalg.svd(full, full_matrices=False)
+    return kinds(solve(left[:, sizes > 1e-9 * sizes[0]])) - {bytes(len(x))}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    case=st.sampled_from(
+        ["numbers", "whole numbers", "copies of rows", "near-collinear", "rare", "barely enough rows"]
+    ),
+    weights=st.sampled_from(["even", "uneven", "large bias"]),
+    seed=st.integers(0, 2**20),
+)
+def test_whatever_is_claimed_is_there_and_complete_means_complete(case: str, weights: str, seed: int) -> None:
+    """Against trying everything, on tables that make it hard; columns below the rounding of 32 bits are left to doubt."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 8))
+    n = d + int(rng.integers(1, 4)) if case == "barely enough rows" else int(rng.integers(3 * d, 90))
+    x = planted(n, d, int(rng.integers(0, d + 1)), seed)
+    if case == "whole numbers":
+        x = rng.integers(0, int(rng.integers(2, 5)), (n, d)).astype(float)
+    if case == "copies of rows":
+        x = np.repeat(x[: max(2, n // 3)], 3, axis=0)
+    if case == "near-collinear":
+        x[:, -1] = x[:, 0] + rng.choice([1e-2, 1e-3]) * rng.standard_normal(n)
+    if case == "rare":
+        x[:, 0] = np.arange(n) < 2
+    w = rng.standard_normal((d, d + int(rng.integers(3, 9))))
+    if weights == "uneven":
+        left, _, right = np.linalg.svd(w, full_matrices=False)
+        w = left @ np.diag(np.logspace(0, -2, d)) @ right
+    z = (x @ w + (100 * rng.standard_normal(w.shape[1]) if weights == "large bias" else 0.0)).astype(np.float32)
+    span = Span.of(z)
+    found, complete = exact(span, np.random.default_rng(0))
+    true = brute(x)
+    assert kinds(found) <= true
+    if complete:
+        assert kinds(found) == true
+
+
 def test_the_published_and_our_search_find_the_same() -> None:
     for seed in range(10):
         x = planted(300, 9, 3, seed)
@@ -261,12 +303,12 @@ def test_awkward_embeddings_get_a_clear_answer(case: str) -> None:
     found = BinaryColumns().found(Embedding("b", cells, 0.0), 0, rng)
     if case == "constant":
         assert (found.columns.shape[1], found.rank) == (0, 0)
-        assert found.words == "0 in 0 dimensions; there are no others"
+        assert found.words == "0 in 0 dimensions, sums of columns included; no others lie in it"
     elif case == "rank-deficient":
         assert found.rank == 6
         assert kinds(found.columns) == kinds(x[:, :1])
     else:  # every column of 0 and 1 lies in a span as large as the table, so none means anything
-        assert found.words == "0 in 3 dimensions; there may be others"
+        assert found.words == "0 in 3 dimensions, sums of columns included; others may lie in it"
 
 
 def test_values_must_differ() -> None:
