@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import qr
 
 from plumbob.attacks.atoms import atoms, irreducible
 from plumbob.attacks.binary_columns import BinaryColumns, exact
 from plumbob.attacks.embeddings import Embedding
 from plumbob.attacks.leverage_sampling import LeverageSampling, nearest
 from plumbob.attacks.lifting import diagonal, lift, rounded
-from plumbob.attacks.linear_equations import LinearEquations, independent_columns, solve
+from plumbob.attacks.linear_equations import LinearEquations, candidates, independent_columns, solve
 from plumbob.attacks.meet_in_the_middle import search
 from plumbob.attacks.spans import Span
 from plumbob.attacks.two_values import cuts
@@ -97,7 +98,12 @@ def brute(x: FloatArray) -> set[bytes]:
     """Every column of 0 and 1 in the affine span of these columns, by trying all; complements are one."""
     full = np.column_stack([x, np.ones(len(x))])
     left, sizes, _ = np.linalg.svd(full, full_matrices=False)
-    return kinds(solve(left[:, sizes > 1e-9 * sizes[0]])) - {bytes(len(x))}
+    basis = left[:, sizes > 1e-9 * sizes[0]]
+    chosen = qr(basis.T, mode="r", pivoting=True)[1][: basis.shape[1]]
+    inverse = np.linalg.inv(basis[chosen])
+    values = np.hstack([basis @ (inverse @ some) for some in candidates(basis.shape[1], 256)])
+    binary = (np.minimum(np.abs(values), np.abs(values - 1)) < 1e-7).all(axis=0)
+    return kinds(np.round(values[:, binary])) - {bytes(len(x))}
 
 
 @settings(max_examples=60, deadline=None)
