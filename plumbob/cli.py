@@ -80,7 +80,8 @@ def audit(
         Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")
     ] = None,
     recorded: Annotated[
-        Path | None, typer.Option(help="A recorded run to judge instead: a saved transcript, or a folder of plain files.")
+        Path | None,
+        typer.Option(help="A recorded run to judge instead: a saved transcript, or a folder of plain files."),
     ] = None,
     threat: Annotated[
         list[str] | None, typer.Option(help="Who is curious in the recorded run; may be given several times.")

@@ -287,7 +287,9 @@ class Plan(_Part):
     def swept(self) -> Plan:
         """The same plan with the defence sweep, and with a white-box and a black-box threat."""
         if self.data.recorded is not None:
-            raise BadInput("a recorded run is judged as it is: no defence can be tried on it; sweep a protocol of Plumbob's")
+            raise BadInput(
+                "a recorded run is judged as it is: no defence can be tried on it; sweep a protocol of Plumbob's"
+            )
         protocols = [part.protocol() for part in self.protocols]
         every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.EVERY]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))

@@ -114,7 +114,8 @@ def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federati
             raise BadInput(f"{path}: party '{name}' has features but no file of columns")
         frames[name] = _frame(f"{path}: columns of '{name}'", files, manifest["columns"][name], names)
     label = files.numbers(f"{path}: label", manifest["label"])
-    if label.ndim != 1 or label.dtype.kind not in "iu" or label.min(initial=0) < 0 or label.max(initial=0) >= len(classes):
+    right = label.ndim == 1 and label.dtype.kind in "iu" and np.isin(label, np.arange(len(classes))).all()
+    if not right:
         raise BadInput(f"{path}: label: expected one whole number from 0 to {len(classes) - 1} for every row")
     try:
         federation = federation_of(manifest["active"], frames, label, Rules(constant="keep"))

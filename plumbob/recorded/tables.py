@@ -47,7 +47,8 @@ def federation_of(active: str, columns: Mapping[str, Any], label: Any, rules: Ru
     if rules.missing == "drop_rows":
         raise BadInput("rule 'missing': rows of a recorded run cannot be dropped; fill the cells or drop the column")
     codes, classes = classes_of(label)
-    parties, notes = [], []
+    parties: list[Party] = []
+    notes: list[str] = []
     if active not in columns:
         parties.append(Party(active, (), np.zeros((len(codes), 0))))
     for name, values in columns.items():
@@ -73,7 +74,9 @@ def classes_of(label: Any) -> tuple[IntArray, tuple[str, ...]]:
     if len(names) < 2:
         raise BadInput("label: it takes only one value; a model needs at least two classes")
     if len(names) > max(FEW, len(values) // 20):
-        raise BadInput(f"label: {len(names):,} distinct values are too many for classes; give classes, such as quarters")
+        raise BadInput(
+            f"label: {len(names):,} distinct values are too many for classes; give classes, such as quarters"
+        )
     return codes.astype(np.int64), tuple(_class_name(name) for name in names)
 
 

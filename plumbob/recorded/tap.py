@@ -197,7 +197,7 @@ class Tap:
         if self._predicting or not (module.training and torch.is_grad_enabled()):
             self._note_prediction(party, found, sent)
             return
-        if self._round is None or party in self._round.outputs:
+        if self._round is None or self._round.told or party in self._round.outputs:
             self._end_round()
             self._say_earlier()
             self._round = _Round(self._rounds)
@@ -265,7 +265,8 @@ class Tap:
             table = table.to(some.dtype)
         device = like.device if like is not None else some.device if some is not None else table.device
         with _predicting(module), torch.no_grad(), torch.random.fork_rng(devices=[]):
-            parts = [_numbers(module(part.to(device))) for part in table.split(AT_ONCE)]
+            starts = range(0, len(table), AT_ONCE)
+            parts = [_numbers(module(table[start : start + AT_ONCE].to(device))) for start in starts]
         return np.concatenate(parts)
 
     # what is written down
@@ -289,8 +290,7 @@ class Tap:
             self._say(self.federation.active, name, "train", here.number, "rows", numbers)
         for name in rows:
             self._say(name, self.federation.active, "train", here.number, "outputs", here.outputs[name])
-        here.found = {}
-        here.outputs = dict.fromkeys(here.outputs, np.zeros(0))  # who has sent stays known, what it sent is written down
+        here.found, here.outputs = {}, {}
 
     def _say_gradients(self, here: _Round) -> None:
         for name in self._modules:
@@ -328,7 +328,7 @@ class Tap:
         remarks = []
         if asked:
             whom = ", ".join(f"'{name}'" for name in asked)
-            remarks.append(f"the loop did not predict all rows after training, so the tap ran the bottom of {whom} once")
+            remarks.append(f"the loop did not predict all rows after training: the tap ran the bottom of {whom} once")
         if not self._rounds:
             remarks.append("no round of training was heard: no module ran in training mode with gradients on")
         for name in self._modules:
