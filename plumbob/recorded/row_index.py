@@ -1,6 +1,6 @@
 """Which rows of a table a batch holds, by their cells alone, exactly.
 
-Every row has a hash of 64 bits: each cell's bits are mixed by two odd factors and two shifts, and added up. Hashes are looked up
+Every row has a hash of 64 bits: each cell's bits and its column's number are mixed (splitmix64) and added up. Hashes are looked up
 in sorted order, and what is found is compared cell by cell. Rows with the same cells are twins: they are given out in turn, so
 that a pass over all rows names each of them once, and a batch of them is said to be unsure.
 """
@@ -17,7 +17,7 @@ from plumbob.federation import IntArray
 
 UNKNOWN = -1  # a row that is not in the table
 _CHUNK = 65_536
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)  # odd, bits all over
+_STEP, _FIRST, _SECOND = (np.uint64(f) for f in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 Bits = NDArray[np.uint64]
 
@@ -75,12 +75,14 @@ def _bits(table: Array) -> Array:
 
 
 def _hashes(bits: Array) -> Bits:
-    columns = np.arange(1, 2 * bits.shape[1], 2, dtype=np.uint64) * _FIRST | np.uint64(1)
-    mixed = bits.astype(np.uint64) * columns
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= _SECOND
-    mixed ^= mixed >> np.uint64(29)
-    return np.asarray(mixed.sum(axis=1, dtype=np.uint64))
+    columns = _mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * _STEP)
+    return np.asarray(_mixed(bits.astype(np.uint64) + columns).sum(axis=1, dtype=np.uint64))
+
+
+def _mixed(bits: Bits) -> Bits:
+    bits = (bits ^ bits >> np.uint64(30)) * _FIRST
+    bits = (bits ^ bits >> np.uint64(27)) * _SECOND
+    return bits ^ bits >> np.uint64(31)
 
 
 def _earlier(places: IntArray) -> IntArray:
