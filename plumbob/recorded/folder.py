@@ -61,7 +61,9 @@ def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
         log.send(**header, payload=files.numbers(where, entry["file"]))
     for party, notes in manifest.get("notes", {}).items():
         _one_of(f"{path}: notes", party, known)
-        for name, file in (notes if isinstance(notes, dict) else {}).items():
+        if not isinstance(notes, dict):
+            raise BadInput(f"{path}: notes of '{party}': expected files by name, got {type(notes).__name__}")
+        for name, file in notes.items():
             note(log, party, name, files.numbers(f"{path}: note '{name}' of '{party}'", file))
     try:
         seal_defence(log, manifest.get("defence", {}))
