@@ -1,7 +1,7 @@
 """Which rows of a table a batch holds, by their cells alone, exactly.
 
-Every row has a hash of 64 bits: each cell's bits and its column's number are mixed (splitmix64) and added up. Hashes are looked up
-in sorted order, and what is found is compared cell by cell. Rows with the same cells are twins: they are given out in turn, so
+Every row has a hash of 64 bits: each cell's bits and its column's number are mixed (splitmix64) and added up. Hashes are looked
+up in sorted order, and what is found is compared cell by cell. Rows with the same cells are twins: they are given out in turn, so
 that a pass over all rows names each of them once, and a batch of them is said to be unsure.
 """
 

@@ -174,14 +174,13 @@ def test_rows_can_be_told_where_inputs_are_changed_on_the_way() -> None:
 
 def test_wrong_rows_are_refused() -> None:
     world = World()
-    with (
-        pytest.raises(BadInput, match="2 were named, and the module of 'shop' was given 3"),
-        plumbob.tap(**world.settings) as tap,
-    ):
+    three = torch.from_numpy(world.shop[:3])
+    with plumbob.tap(**world.settings) as tap:
         tap.rows([1, 2])
-        world.bottoms["shop"](torch.from_numpy(world.shop[:3]))
-    with pytest.raises(BadInput, match="from 0 to 119"):
-        tap.rows([120])
+        with pytest.raises(BadInput, match="2 were named, and the module of 'shop' was given 3"):
+            world.bottoms["shop"](three)
+        with pytest.raises(BadInput, match="from 0 to 119"):
+            tap.rows([120])
 
 
 def test_twins_are_told_apart_by_another_party_or_said_to_be_twins() -> None:
@@ -198,11 +197,18 @@ def test_twins_are_told_apart_by_another_party_or_said_to_be_twins() -> None:
 
 def test_an_error_in_the_loop_goes_on_and_no_hook_is_left() -> None:
     world = World()
-    with pytest.raises(ZeroDivisionError), plumbob.tap(**world.settings) as tap:
-        outputs = world.bottoms["shop"](torch.from_numpy(world.shop))
-        raise ZeroDivisionError
+    tap, outputs = plumbob.tap(**world.settings), []
+
+    def broken() -> None:
+        with tap:
+            outputs.append(world.bottoms["shop"](torch.from_numpy(world.shop)))
+            assert outputs[0]._backward_hooks
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken()
     assert not any(part._forward_hooks for module in world.modules for part in module.modules())
-    assert not outputs._backward_hooks
+    assert not outputs[0]._backward_hooks
     with pytest.raises(BadInput, match="no transcript yet"):
         _ = tap.transcript
 
