@@ -12,7 +12,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
 from plumbob.protocols.split_network import SplitNetwork
 from plumbob.recorded.folder import is_recording, read_recording
-from plumbob.transcript import Transcript
+from plumbob.transcript import COORDINATOR, Transcript
 
 
 def open_recorded(path: Path) -> Transcript:
@@ -48,6 +48,11 @@ def federation_in(log: Transcript) -> Federation:
     if [feature.party for feature in log.features] != [p.name for p in parties for _ in p.columns]:
         raise BadInput("features: expected those of the first party first, and so on")
     label = log.sealed(log.active).get("label", np.zeros(rows, dtype=np.int64))
+    if label.ndim != 1 or label.dtype.kind not in "iu" or label.min(initial=0) < 0:
+        raise BadInput(f"label: expected a class number for every row, got {label.dtype} of shape {label.shape}")
+    others = log.sealed(COORDINATOR).get("other rows", np.zeros((0, len(log.features))))
+    if others.ndim != 2 or others.shape[1] != len(log.features):
+        raise BadInput(f"other rows: expected {len(log.features)} columns, got shape {others.shape}")
     return Federation(tuple(parties), log.active, label.astype(np.int64), log.classes)
 
 

@@ -42,8 +42,8 @@ class RowIndex:
         self._table = _bits(table)
         keys = np.concatenate([_hashes(self._table[i : i + _CHUNK]) for i in range(0, max(1, len(table)), _CHUNK)])
         self._order = np.argsort(keys, kind="stable")
-        self._keys = keys[self._order]
-        self._given = np.zeros(len(keys), dtype=np.int64)  # how often twins were named, at the place of the first
+        self._keys, self._first, self._count = np.unique(keys[self._order], return_index=True, return_counts=True)
+        self._given = np.zeros(len(self._keys), dtype=np.int64)  # how often twins were named
 
     def find(self, batch: Array) -> Found:
         """The row numbers of a batch of the same type."""
@@ -51,14 +51,13 @@ class RowIndex:
         if wanted.shape[1] != self._table.shape[1] or not len(self._keys):
             return nothing(len(batch))
         keys = _hashes(wanted)
-        first = np.searchsorted(self._keys, keys, side="left")
-        count = np.searchsorted(self._keys, keys, side="right") - first
-        place = np.minimum(first, len(self._keys) - 1)
-        there = (count > 0) & (self._table[self._order[place]] == wanted).all(axis=1)
-        turn = (self._given[place] + _earlier(place)) % np.maximum(count, 1)
-        np.add.at(self._given, place[there], 1)
-        rows = np.where(there, self._order[np.minimum(place + turn, len(self._keys) - 1)], UNKNOWN)
-        return Found(rows.astype(np.int64), there & (count == 1))
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        first, count = self._first[place], self._count[place]
+        there = (self._table[self._order[first]] == wanted).all(axis=1)
+        if count.max(initial=1) > 1:
+            first = first + (self._given[place] + _earlier(place)) % count
+            np.add.at(self._given, place[there], 1)
+        return Found(np.where(there, self._order[first], UNKNOWN).astype(np.int64), there & (count == 1))
 
 
 def nothing(count: int) -> Found:

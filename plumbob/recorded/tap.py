@@ -8,13 +8,13 @@ and makes of them a transcript of `split_network`, message by message as Plumbob
 changed, no random number drawn, and all hooks are gone at the end.
 
 A forward pass is training if the module is in training mode and gradients are on, else prediction; after `predict()` every one
-is prediction. Predictions before the last round of training are messages too ("outputs" in the phase `predict`), but only those
-after it are of the final model. Where they do not cover all rows, the tap runs the bottom models once over the table itself.
+is prediction. Predictions with earlier parameters are messages too ("outputs" in the phase `predict`), but only those with the
+final ones are embeddings. Where they do not cover all rows, the tap runs the bottom models once over the table itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -78,10 +78,11 @@ class _Round:
 
 @dataclass
 class _Predicted:
-    """One party's outputs in prediction since parameters last changed, by row."""
+    """One party's outputs in prediction since its parameters last changed, by row."""
 
     cells: Array
     there: Array
+    version: int  # of the parameters
 
 
 class Tap:
@@ -163,14 +164,13 @@ class Tap:
             raise BadInput("the tap has not begun to listen; put the loop into its block: with plumbob.tap(...) as tap")
         self._deaf()
         self._end_round()
-        partial_ones = [name for name in self._modules if not self._covered(name)]
-        if partial_ones:
-            self._say_earlier()
-        cells = {n: self._asked(n) if n in partial_ones else self._predicted[n].cells for n in self._modules}
+        missing = [name for name in self._modules if not self._covered(name)]
+        self._say_earlier(missing)
+        cells = {n: self._asked(n) if n in missing else self._predicted[n].cells for n in self._modules}
         for start in range(0, len(self.federation), ASKED):
             rows = np.arange(start, min(start + ASKED, len(self.federation)))
             self._say_prediction(dict.fromkeys(cells, rows), {name: part[rows] for name, part in cells.items()})
-        self.remarks = (*self.remarks, *self._remarked(partial_ones, cells))
+        self.remarks = (*self.remarks, *self._remarked(missing, cells))
         seal_remarks(self._log, self.remarks)
         self._done = True
         return self._log
@@ -199,7 +199,7 @@ class Tap:
             return
         if self._round is None or self._round.told or party in self._round.outputs:
             self._end_round()
-            self._say_earlier()
+            self._say_earlier(self._modules)
             self._round = _Round(self._rounds)
             self._rounds += 1
         here = self._round
@@ -241,32 +241,36 @@ class Tap:
     def _note_prediction(self, party: str, found: Found, sent: Array) -> None:
         known = found.rows != UNKNOWN
         self._strangers += int((~known).sum())
-        kept = self._predicted.get(party)
-        if kept is None or kept.cells.shape[1] != sent.shape[1]:
-            rows = len(self.federation)
-            kept = _Predicted(np.zeros((rows, sent.shape[1]), dtype=sent.dtype), np.zeros(rows, dtype=np.bool_))
+        kept, version = self._predicted.get(party), _version(self._modules[party])
+        if kept is None or kept.version != version or kept.cells.shape[1] != sent.shape[1]:
+            self._say_earlier([party])
+            shape = (len(self.federation), sent.shape[1])
+            kept = _Predicted(np.zeros(shape, dtype=sent.dtype), np.zeros(shape[0], dtype=np.bool_), version)
             self._predicted[party] = kept
         kept.cells[found.rows[known]] = sent[known]
         kept.there[found.rows[known]] = True
 
     def _covered(self, party: str) -> bool:
-        return party in self._predicted and bool(self._predicted[party].there.all())
+        """Whether the loop predicted all rows with the parameters as they are now."""
+        kept = self._predicted.get(party)
+        return kept is not None and kept.version == _version(self._modules[party]) and bool(kept.there.all())
 
     def _asked(self, party: str) -> Array:
         """A bottom model's outputs for all rows, run by the tap: gradients off, prediction mode, all put back after."""
         import torch
 
-        module, table = self._modules[party], torch.from_numpy(np.ascontiguousarray(self._tables[party]))
-        like = self._like.get(party)
-        some = next(module.parameters(), None)
-        if like is not None:
-            table = table.reshape(len(table), *like.shape[1:]).to(like.dtype)
-        elif some is not None:
-            table = table.to(some.dtype)
-        device = like.device if like is not None else some.device if some is not None else table.device
-        with _predicting(module), torch.no_grad(), torch.random.fork_rng(devices=[]):
-            starts = range(0, len(table), AT_ONCE)
-            parts = [_numbers(module(table[start : start + AT_ONCE].to(device))) for start in starts]
+        module, table = self._modules[party], torch.from_numpy(np.array(self._tables[party], order="C"))
+        like = self._like.get(party, next(module.parameters(), table))  # whose type and device a batch has
+        try:
+            shaped = table.reshape(len(table), *self._like[party].shape[1:]) if party in self._like else table
+            with _predicting(module), torch.no_grad(), torch.random.fork_rng(devices=[]):
+                starts = range(0, len(table), AT_ONCE)
+                parts = [_numbers(module(shaped[start : start + AT_ONCE].to(like))) for start in starts]
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise BadInput(
+                f"the module of '{party}' cannot be run over its table of {tuple(table.shape)}; "
+                "name what it is given ('inputs'), or predict all rows in the loop"
+            ) from error
         return np.concatenate(parts)
 
     # what is written down
@@ -298,13 +302,12 @@ class Tap:
                 gradient = here.gradients.pop(name)
                 self._say(self.federation.active, name, "train", here.number, "output gradients", gradient)
 
-    def _say_earlier(self) -> None:
-        """Predictions that are not of the final model: written down as outputs."""
-        rows = {name: np.flatnonzero(kept.there) for name, kept in self._predicted.items()}
-        rows = {name: numbers for name, numbers in rows.items() if len(numbers)}
+    def _say_earlier(self, parties: Iterable[str]) -> None:
+        """These parties' predictions so far, which are not of the final model: written down as outputs."""
+        earlier = {name: self._predicted.pop(name) for name in parties if name in self._predicted}
+        rows = {name: np.flatnonzero(kept.there) for name, kept in earlier.items() if kept.there.any()}
         if rows:
-            self._say_prediction(rows, {n: self._predicted[n].cells[numbers] for n, numbers in rows.items()}, "outputs")
-        self._predicted = {}
+            self._say_prediction(rows, {name: earlier[name].cells[here] for name, here in rows.items()}, "outputs")
 
     def _say_prediction(
         self, rows: Mapping[str, IntArray], cells: Mapping[str, Array], word: str = "embeddings"
@@ -372,6 +375,7 @@ def _table(party: str, columns: Mapping[str, Any], inputs: Mapping[str, Any], fe
                 f"party '{party}': column '{wordy[0]}' is not of numbers, so no module is given it; "
                 "name what the module is given ('inputs')"
             )
+        values = values.astype(np.result_type(*values.dtypes))  # one type for all: truths among numbers become 0 and 1
     table = _plain(values)
     if table.dtype.kind not in "biuf" or len(table) != len(federation):
         raise BadInput(
@@ -393,6 +397,11 @@ def _plain(values: Any) -> Array:
 def _numbers(tensor: torch.Tensor) -> Array:
     """A copy of a tensor, a row for each person."""
     return np.array(_plain(tensor)).reshape(len(tensor), -1)
+
+
+def _version(module: torch.nn.Module) -> int:
+    """A number that rises when a parameter or a running mean is changed in place, as optimizers do."""
+    return sum(tensor._version for tensor in (*module.parameters(), *module.buffers()) if not tensor.is_inference())
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
 from plumbob.protocols import SplitNetwork
 from plumbob.recorded.opening import open_recorded
+from plumbob.recorded.seals import accuracy_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Message, Transcript
 from tests.recorded.loops import EXAMPLES, World, example
@@ -149,6 +150,76 @@ def test_a_prediction_before_the_last_round_is_a_message_but_not_the_embeddings(
     names = [(m.phase, m.name) for m in log.messages]
     assert names.index(("predict", "outputs")) < len(names) - names[::-1].index(("train", "outputs"))
     assert not np.array_equal(of(log, "embeddings", "predict")[0].payload, early["shop"])
+
+
+def test_a_party_that_was_predicted_in_part_is_asked_and_the_others_are_not() -> None:
+    world = World()
+    with plumbob.tap(**world.settings) as tap:
+        world.train()
+        said = world.predict()
+        with torch.no_grad():
+            world.bottoms["shop"][0].weight.add_(1)
+            world.bottoms["shop"](torch.from_numpy(world.shop[:60]))
+    assert "the tap ran the bottom of 'shop' once" in " ".join(tap.remarks)
+    shop, club = of(tap.transcript, "embeddings", "predict")
+    assert np.array_equal(club.payload, said["club"])
+    assert np.array_equal(shop.payload, world.predict(size=4_096)["shop"])
+    assert [len(m.payload) for m in of(tap.transcript, "outputs", "predict")] == [120, 60]
+
+
+def test_outputs_of_different_parameters_never_make_one_embedding() -> None:
+    """A loop that trains in prediction mode: no pass looks like training, and parameters change all the while."""
+    world = World()
+    for module in world.modules:
+        module.train = lambda mode=True: None
+        for part in module.modules():
+            part.training = False
+    with plumbob.tap(**world.settings) as tap:
+        world.train()
+    (sent,) = [m for m in of(tap.transcript, "embeddings", "predict") if m.sender == "shop"]
+    assert np.array_equal(sent.payload, world.bottoms["shop"](torch.from_numpy(world.shop)).detach().numpy())
+    assert "no round of training was heard" in " ".join(tap.remarks)
+
+
+def test_truths_and_numbers_in_one_frame_are_what_the_module_is_given() -> None:
+    world = World()
+    frame = pd.DataFrame(world.shop, columns=["a", "b", "c", "member"]).astype({"member": bool})
+    with plumbob.tap(**{**world.settings, "columns": {"shop": frame, "club": world.club}}) as tap:
+        world.train()
+    assert not any("not found" in remark for remark in tap.remarks)
+
+
+def test_accuracy_is_what_the_user_says() -> None:
+    with plumbob.tap(**World().settings) as tap:
+        tap.accuracy(0.75)
+    assert accuracy_of(tap.transcript) == 0.75
+    with pytest.raises(BadInput, match="a share from 0 to 1"):
+        plumbob.tap(**World().settings).accuracy(75)
+
+
+def test_a_table_that_the_module_cannot_be_given_is_refused() -> None:
+    world = World()
+    tap = plumbob.tap(**world.settings, inputs={"shop": world.shop[:, :3]})
+
+    def run() -> None:
+        with tap:
+            world.train()
+
+    with pytest.raises(BadInput, match=r"cannot be run over its table of \(120, 3\)"):
+        run()
+    assert not any(part._forward_hooks for module in world.modules for part in module.modules())
+
+
+def test_pictures_are_flat_columns_and_whole_inputs() -> None:
+    pictures = np.random.default_rng(0).random((60, 1, 4, 4)).astype(np.float32)
+    bottom = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten())
+    with plumbob.tap(active="bank", passive={"eye": bottom}, columns={"eye": pictures}, label=np.arange(60) % 2) as tap:
+        with torch.inference_mode():
+            bottom.eval()(torch.from_numpy(pictures[:30]))
+        bottom.train()(torch.from_numpy(pictures[[4, 2]])).sum().backward()
+    assert tap.transcript.sealed("eye")["columns"].shape == (60, 16)
+    assert [m.payload.tolist() for m in of(tap.transcript, "rows")] == [[4, 2]]
+    assert of(tap.transcript, "embeddings", "predict")[0].payload.shape == (60, 8)
 
 
 def test_rows_of_other_people_are_counted() -> None:
