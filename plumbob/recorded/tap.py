@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
 AT_ONCE = 4_096  # rows that a bottom model is given at once where the tap runs it
+LOOKED_AT = 2_000  # rows by which it is told whether a bottom model is linear
+ROUNDING = 1e-3  # share of the outputs that may be left unexplained if it is
 
 
 def tap(
@@ -108,6 +110,7 @@ class Tap:
         self._room = whole("archive_mb", archive_mb, 1) * 1e6
         self._log = opened(SplitNetwork.name, self.federation, self.federation.rows(np.zeros(0, dtype=np.int64)))
         seal_defence(self._log, defence)
+        self._defended = bool(defence)
         self._handles: list[RemovableHandle] = []
         self._awaited: list[RemovableHandle] = []  # of the tensors of the current round
         self._round: _Round | None = None
@@ -170,7 +173,9 @@ class Tap:
         for start in range(0, len(self.federation), ASKED):
             rows = np.arange(start, min(start + ASKED, len(self.federation)))
             self._say_prediction(dict.fromkeys(cells, rows), {name: part[rows] for name, part in cells.items()})
-        self.remarks = (*self.remarks, *self._remarked(missing, cells))
+        deep = [n for n in self._modules if not self._defended and not linear(self._tables[n], cells[n])]
+        seal_defence(self._log, {"deeper_cut": {}} if deep else {})
+        self.remarks = (*self.remarks, *self._remarked(missing, cells, deep))
         seal_remarks(self._log, self.remarks)
         self._done = True
         return self._log
@@ -326,12 +331,16 @@ class Tap:
         kept = None if self._room >= 0 or not limited else np.zeros(0, dtype=np.int64)
         self._log.send(sender, receiver, phase, number, name, payload, kept)
 
-    def _remarked(self, asked: list[str], cells: Mapping[str, Array]) -> list[str]:
+    def _remarked(self, asked: list[str], cells: Mapping[str, Array], deep: list[str]) -> list[str]:
         """What whoever reads the transcript should know of how it was made."""
         remarks = []
         if asked:
             whom = ", ".join(f"'{name}'" for name in asked)
             remarks.append(f"the loop did not predict all rows after training: the tap ran the bottom of {whom} once")
+        for name in deep:
+            remarks.append(
+                f"the bottom of '{name}' is not one linear layer, and the attacker knows: it counts as a deeper cut"
+            )
         if not self._rounds:
             remarks.append("no round of training was heard: no module ran in training mode with gradients on")
         for name in self._modules:
@@ -397,6 +406,19 @@ def _plain(values: Any) -> Array:
 def _numbers(tensor: torch.Tensor) -> Array:
     """A copy of a tensor, a row for each person."""
     return np.array(_plain(tensor)).reshape(len(tensor), -1)
+
+
+def linear(inputs: Array, outputs: Array) -> bool:
+    """Whether outputs are inputs times a matrix plus a constant, as far as some rows tell."""
+    some = np.linspace(0, len(inputs) - 1, min(len(inputs), LOOKED_AT)).astype(np.int64)
+    given, sent = (part[some].reshape(len(some), -1).astype(np.float64) for part in (inputs, outputs))
+    if given.shape[1] + 1 >= len(some):
+        return True  # as many columns as rows: everything would fit
+    given, sent = given - given.mean(axis=0), sent - sent.mean(axis=0)
+    scale = np.abs(given).max(axis=0)
+    given = given / np.where(scale > 0, scale, 1)
+    left = sent - given @ np.linalg.lstsq(given, sent, rcond=None)[0]
+    return bool(np.linalg.norm(left) <= ROUNDING * np.linalg.norm(sent))
 
 
 def _version(module: torch.nn.Module) -> int:

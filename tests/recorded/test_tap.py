@@ -18,6 +18,7 @@ from plumbob.federation import Federation, Party
 from plumbob.protocols import SplitNetwork
 from plumbob.recorded.opening import open_recorded
 from plumbob.recorded.seals import accuracy_of
+from plumbob.recorded.tap import linear
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Message, Transcript
 from tests.recorded.loops import EXAMPLES, World, example
@@ -383,6 +384,32 @@ def test_a_known_defence_of_the_loop_reaches_the_attacker() -> None:
 def test_the_package_is_imported_without_torch() -> None:
     script = "import sys, plumbob; assert 'torch' not in sys.modules and 'numpy' not in sys.modules; plumbob.tap"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_a_bottom_of_several_layers_is_known_to_be_one() -> None:
+    """An attacker who took it for a linear one would find nothing, and the report would be too kind."""
+    rng, rows = np.random.default_rng(0), 300
+    shop = np.column_stack([rng.normal(size=(rows, 3)), rng.integers(0, 2, rows)]).astype(np.float32)
+    torch.manual_seed(0)
+    bottom = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 16))
+    settings = {"active": "bank", "passive": {"shop": bottom}, "columns": {"shop": shop}, "label": np.arange(rows) % 2}
+    with plumbob.tap(**settings) as tap:
+        bottom(torch.from_numpy(shop)).sum().backward()
+    view = cut(tap.transcript, THREATS["active-training"])
+    assert "deeper_cut/on" in view.defence
+    assert "not one linear layer" in " ".join(tap.remarks)
+    guess = attack_named("binary_columns").run(view, np.random.default_rng(0))
+    right = np.mean(guess.vectors == shop[:, 3:], axis=0)
+    assert np.abs(right - 0.5).max() > 0.4
+
+
+def test_linear_bottoms_are_told_from_others_whatever_the_scale() -> None:
+    rng = np.random.default_rng(0)
+    inputs = (rng.normal(size=(500, 6)) * 10.0 ** np.arange(6)).astype(np.float32)
+    outputs = (inputs @ rng.normal(size=(6, 9)) + 3).astype(np.float32)
+    assert linear(inputs, outputs)
+    assert not linear(inputs, np.tanh(outputs / 1e5))
+    assert linear(inputs[:5], np.tanh(outputs[:5]))  # nothing can be told
 
 
 def _members(view: View, federation: Federation) -> tuple[np.ndarray, np.ndarray]:
