@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from plumbob import __version__
+from plumbob.attacks import attack_named
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.plan import Plan, make_plan, read_plan
@@ -31,7 +32,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import halves
 from plumbob.report import page
 from plumbob.report.pictures import save_sheet, sheet_path
-from plumbob.threats import AuxiliaryRows
+from plumbob.threats import AuxiliaryRows, WhiteBox, cut
 from plumbob.transcript import Transcript
 
 FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
@@ -75,6 +76,7 @@ def run_audit(
     """
     plan = _plan(plan).filled()
     source = open_source(plan.data, plan.seed)
+    plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
     folder = Path(out)
     wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
     if not wanted:
@@ -136,6 +138,9 @@ def _cautions(source: Source) -> tuple[str, ...]:
 def _check_fit(plan: Plan, source: Source) -> None:
     """What can only be checked once the data are open, and should be before the work starts."""
     rows, columns = source.values.shape
+    if source.recorded is not None:
+        _check_recorded(plan, source.recorded, rows)
+        return
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     predicted = min(len(others), plan.rows or len(others))
     if predicted < FEWEST:
@@ -157,6 +162,19 @@ def _check_fit(plan: Plan, source: Source) -> None:
             raise BadInput(
                 f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
                 "name a threat with fewer ('auxiliary_rows')"
+            )
+
+
+def _check_recorded(plan: Plan, log: Transcript, rows: int) -> None:
+    """The same of a recorded run, on all of its rows."""
+    if rows < FEWEST:
+        raise BadInput(f"only {rows} rows were recorded; a verdict needs at least {FEWEST}")
+    wanted = [case for unit in units(plan) for case in cases(plan, unit)]
+    for case in wanted:
+        view = cut(log, case.threat)  # a threat that grants what was not recorded says so here
+        if WhiteBox in attack_named(case.attack).requires and not view.model:
+            raise BadInput(
+                f"threat '{case.threat.name}' knows the model, and the recorded run holds none; name another threat"
             )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,6 +21,9 @@ from rich.table import Table as Grid
 
 from plumbob import __version__
 from plumbob.errors import BadInput
+
+if TYPE_CHECKING:
+    from plumbob.audit.plan import Plan
 
 app = typer.Typer(
     name="plumbob",
@@ -76,6 +79,13 @@ def audit(
     plan: Annotated[
         Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")
     ] = None,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(help="A recorded run to judge instead: a saved transcript, or a folder of plain files."),
+    ] = None,
+    threat: Annotated[
+        list[str] | None, typer.Option(help="Who is curious in the recorded run; may be given several times.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for report and findings; an interrupted audit goes on there.")
     ] = Path("plumbob-audit"),
@@ -98,7 +108,12 @@ def audit(
     from plumbob.audit.plan import Plan, read_plan
     from plumbob.report.terminal import print_summary
 
-    chosen = read_plan(plan) if plan is not None else Plan(effort="quick")
+    if recorded is not None:
+        chosen = _plan_of_recording(plan, recorded, threat)
+    elif threat:
+        raise BadInput("--threat goes with --recorded; a plan names its own ('threats')")
+    else:
+        chosen = read_plan(plan) if plan is not None else Plan(effort="quick")
     changes: dict[str, Any] = {}
     if seed is not None:
         changes["seed"] = _at_least(seed, 0, "--seed")
@@ -112,7 +127,7 @@ def audit(
             workers=workers,
             transcripts=transcripts,
             show_pictures=show_pictures,
-            command=_command(plan, seed, effort, sweep, show_pictures),
+            command=_command(plan, seed, effort, sweep, show_pictures, recorded, threat),
             progress=advance,
         )
     if as_json:
@@ -124,9 +139,29 @@ def audit(
     console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _command(plan: Path | None, seed: int | None, effort: Effort | None, sweep: bool, show_pictures: bool) -> str:
+def _plan_of_recording(plan: Path | None, recorded: Path, threats: list[str] | None) -> Plan:
+    """The plan that `--recorded` stands for."""
+    from plumbob.audit.plan import make_plan
+
+    if plan is not None:
+        raise BadInput("--recorded takes no plan; or name the run in the plan ('data: {recorded: ...}')")
+    raw: dict[str, Any] = {"data": {"recorded": str(recorded)}}
+    return make_plan(raw | ({"threats": threats} if threats else {}), source="--recorded")
+
+
+def _command(
+    plan: Path | None,
+    seed: int | None,
+    effort: Effort | None,
+    sweep: bool,
+    show_pictures: bool,
+    recorded: Path | None = None,
+    threats: list[str] | None = None,
+) -> str:
     """The command that repeats an audit, without folders of this machine."""
     words = ["plumbob", "audit"] + ([plan.name] if plan else [])
+    words += ["--recorded", recorded.name] if recorded else []
+    words += [word for threat in threats or () for word in ("--threat", threat)]
     words += ["--effort", effort.value] if effort else []
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--sweep"] if sweep else []

@@ -77,6 +77,11 @@ class Transcript:
     def messages(self) -> tuple[Message, ...]:
         return tuple(self._messages)
 
+    @property
+    def head(self) -> str:
+        """The last link: a hash of all messages."""
+        return self._messages[-1].link if self._messages else _GENESIS
+
     def sealed(self, party: str) -> dict[str, Array]:
         """What a party keeps to itself, such as its columns. Threats and scoring open it, attacks never."""
         return dict(self._sealed[party])
@@ -102,7 +107,7 @@ class Transcript:
         received = _frozen(payload)
         stored = received if kept is None else _frozen(received.reshape(-1)[kept])
         header = {"sender": sender, "receiver": receiver, "phase": phase, "round": round, "name": name}
-        previous = self._messages[-1].link if self._messages else _GENESIS
+        previous = self.head
         whole = "" if kept is None else bundle.digest(received)
         link = _link(previous, header, whole + bundle.digest(stored))
         size = 0 if kept is None else received.nbytes
@@ -126,7 +131,7 @@ class Transcript:
             sent[message.sender] = sent.get(message.sender, 0) + message.nbytes
         return sent
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write to a folder, or to one file if the path ends in `.zip`."""
         arrays = {f"message/{i}": message.payload for i, message in enumerate(self._messages)}
         for party, state in self._sealed.items():
@@ -140,13 +145,14 @@ class Transcript:
             "classes": list(self.classes),
             "messages": [message.header | {"link": message.link} | _trimmed(message) for message in self._messages],
             "sealed": {party: list(state) for party, state in self._sealed.items()},
-            "head": self._messages[-1].link if self._messages else _GENESIS,
+            "head": self.head,
         }
-        bundle.save(path, meta, arrays)
+        bundle.save(Path(path), meta, arrays)
 
     @classmethod
-    def load(cls, path: Path, limit: int = bundle.LIMIT) -> Transcript:
+    def load(cls, path: Path | str, limit: int = bundle.LIMIT) -> Transcript:
         """Read a transcript and check its chain link by link."""
+        path = Path(path)
         meta, arrays = bundle.load(path, limit)
         if meta.get("kind") != "transcript":
             raise BadInput(f"{path} holds no transcript but '{meta.get('kind')}'")

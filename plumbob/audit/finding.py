@@ -30,7 +30,7 @@ class Finding:
     classes: int
     trial: int
     seed: int
-    model_accuracy: float  # share of rows that got the right class
+    model_accuracy: float | None  # share of rows that got the right class; None where a recorded run does not say
     withheld: float  # share of rows that got no answer
     score: Score
     seconds: float

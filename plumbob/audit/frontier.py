@@ -215,7 +215,7 @@ def _option(defence: str, findings: Sequence[Finding], verdicts: Mapping[str, Se
     marks = [_mark(parts, verdicts[threat]) for threat, parts in group(findings, lambda f: f.threat).items()]
     return Option(
         defence=defence,
-        accuracy=_by_trial(findings, lambda f: f.model_accuracy),
+        accuracy=_by_trial(findings, lambda f: f.model_accuracy or 0.0),
         marks=tuple(marks),
         train_seconds=median(finding.train_seconds for finding in findings),
         predict_seconds=median(finding.predict_seconds for finding in findings),

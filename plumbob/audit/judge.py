@@ -100,7 +100,7 @@ class Summary:
     bound: float
     sharp_bound: float
     attack_accuracy: float | None
-    model_accuracy: float
+    model_accuracy: float | None
     rows: int
     known_columns: int
     unknown_columns: int
@@ -162,7 +162,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         bound=fmean(score.bound for score in scores),
         sharp_bound=fmean(score.sharp_bound for score in scores),
         attack_accuracy=_mean([score.attack_accuracy for score in scores]),
-        model_accuracy=fmean(trial.model_accuracy for trial in trials),
+        model_accuracy=_mean([trial.model_accuracy for trial in trials]),
         rows=scores[0].rows,
         known_columns=trials[0].known_columns,
         unknown_columns=trials[0].unknown_columns,

@@ -23,7 +23,7 @@ from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import Defence, defence_named
 from plumbob.errors import BadInput, suggest
-from plumbob.protocols import TrainingProtocol, any_protocol_named
+from plumbob.protocols import TRAINING, TrainingProtocol, any_protocol_named
 from plumbob.protocols.base import Protocol
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox, threat_named
 
@@ -63,10 +63,11 @@ class RulesPlan(_Part):
 
 
 class DataPlan(_Part):
-    """A built-in data set by name, one file dealt out by columns, or a file per party."""
+    """A built-in data set by name, one file dealt out by columns, a file per party, or a run that was recorded."""
 
     name: str | None = None
     file: Path | None = None
+    recorded: Path | None = None
     parties: dict[str, PartyPlan] = Field(default_factory=dict)
     active: str | None = None
     label: str | None = None
@@ -80,10 +81,17 @@ class DataPlan(_Part):
 
     @model_validator(mode="after")
     def _one_source(self) -> DataPlan:
+        if self.recorded is not None:
+            for key in type(self).model_fields:
+                if key != "recorded" and getattr(self, key) != type(self).model_fields[key].get_default(
+                    call_default_factory=True
+                ):
+                    raise ValueError(f"a recorded run brings its own data, so '{key}' does not go with 'recorded'")
+            return self
         own_files = [name for name, party in self.parties.items() if party.file is not None]
         sources = [self.name is not None, self.file is not None, bool(own_files)]
         if sum(sources) != 1:
-            raise ValueError("name one source: a data set ('name'), one 'file', or a 'file' for each party")
+            raise ValueError("name one source: a data set ('name'), one 'file', a 'file' for each party, or 'recorded'")
         if self.name is None and not self.label:
             raise ValueError("say which column is the label ('label')")
         if self.name is None and len(self.parties) < 2:
@@ -121,7 +129,7 @@ class DataPlan(_Part):
     @property
     def given(self) -> bool:
         """Whether the plan says who holds what, so that no columns are dealt out at random."""
-        return bool(self.parties) or self.pictures
+        return bool(self.parties) or self.pictures or self.recorded is not None
 
 
 class ThreatPlan(_Part):
@@ -237,17 +245,40 @@ class Plan(_Part):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
                 raise ValueError(f"a {kind} is listed twice with the same settings: {', '.join(titles)}")
+        self._check_recorded()
         for kind, names in (("threat", [t.name for t in self.threats]), ("attack", list(self.attacks or ()))):
             if len(set(names)) < len(names):
                 raise ValueError(f"every {kind} needs a name of its own, got {', '.join(names)}")
         if self.data.given and self.unknown is not None:
             what = "names 'parties'" if self.data.parties else "deals pictures out as tiles"
+            what = what if self.data.recorded is None else "names a recorded run"
             raise ValueError(f"'unknown' deals columns out at random, but the plan {what}; drop one of them")
         return self
+
+    def _check_recorded(self) -> None:
+        """A recorded run is judged as it is: what would change it is refused."""
+        if self.data.recorded is None:
+            return
+        fixed = {"trials": self.trials in (None, 1), "rows": self.rows is None, "train_share": self.train_share == 0.5}
+        fixed["defences"] = all(defence.name == "none" for defence in self.defences)
+        for key, right in fixed.items():
+            if not right:
+                raise ValueError(f"a recorded run is judged as it is, so '{key}' does not go with 'recorded'")
+
+    def of_recording(self, protocol: str) -> Plan:
+        """The same plan for a recorded run of that protocol, with the threat that fits it where the plan is silent."""
+        if "protocols" in self.model_fields_set and [part.title for part in self.protocols] != [protocol]:
+            named = ", ".join(part.title for part in self.protocols)
+            raise BadInput(f"'protocols': the recorded run is of {protocol}, the plan names {named}; leave them out")
+        usual = ThreatPlan(name="active-training" if protocol in TRAINING else "active")
+        threats = self.threats if "threats" in self.model_fields_set else (usual,)
+        return self.model_copy(update={"protocols": (ProtocolPlan(name=protocol),), "threats": threats})
 
     def filled(self) -> Plan:
         """The same plan with the effort's numbers where it is silent, so that it can be kept and repeated."""
         values = dict(EFFORTS[self.effort])
+        if self.data.recorded is not None:
+            return self.model_copy(update={"trials": 1})
         if self.data.given:
             values.pop("unknown")
         silent = {key: value for key, value in values.items() if getattr(self, key) is None}
@@ -255,6 +286,10 @@ class Plan(_Part):
 
     def swept(self) -> Plan:
         """The same plan with the defence sweep, and with a white-box and a black-box threat."""
+        if self.data.recorded is not None:
+            raise BadInput(
+                "a recorded run is judged as it is: no defence can be tried on it; sweep a protocol of Plumbob's"
+            )
         protocols = [part.protocol() for part in self.protocols]
         every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.EVERY]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
@@ -273,8 +308,9 @@ class Plan(_Part):
         """The plan as YAML that gives the same plan back when read from a file in that folder."""
         raw = self.model_dump(mode="json", exclude_none=True)
         for part in (raw["data"], *raw["data"]["parties"].values()):
-            if "file" in part:
-                part["file"] = os.path.relpath(part["file"], folder.resolve())
+            for key in ("file", "recorded"):
+                if key in part:
+                    part[key] = os.path.relpath(part[key], folder.resolve())
         return str(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True))
 
     @property
@@ -369,9 +405,10 @@ def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _rooted(entry: Any, folder: Path) -> Any:
-    if isinstance(entry, Mapping) and isinstance(entry.get("file"), str):
-        return dict(entry) | {"file": str((folder / entry["file"]).resolve())}
-    return entry
+    if not isinstance(entry, Mapping):
+        return entry
+    paths = {key: entry[key] for key in ("file", "recorded") if isinstance(entry.get(key), str)}
+    return dict(entry) | {key: str((folder / path).resolve()) for key, path in paths.items()}
 
 
 def _sentence(error: ValidationError) -> str:

@@ -26,6 +26,9 @@ from plumbob.defences import Defence
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
+from plumbob.protocols.split_network import SplitNetwork
+from plumbob.protocols.training import IN_THE_CLEAR, MASKED
+from plumbob.recorded.seals import accuracy_of, defence_of
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import Threat, View, cut, describe
 from plumbob.transcript import COORDINATOR, Transcript
@@ -131,8 +134,7 @@ def run_unit(
     todo = [(case, key(plan, digest, unit, case)) for case in cases(plan, unit)]
     if all(name in done for _, name in todo) and keep is None:
         return []
-    label = source.label
-    train, others = halves(label, generator(plan.seed, "rows", unit.trial), plan.train_share)
+    train, others = halves(source.label, generator(plan.seed, "rows", unit.trial), plan.train_share)
     work = _Work(plan, source, unit, train, np.sort(others[: plan.rows]))
     findings: list[Finding] = []
     runs: dict[tuple[float | None, str], _Run] = {}
@@ -156,11 +158,12 @@ class _Run:
     log: Transcript
     train_seconds: float
     predict_seconds: float
-    accuracy: float
+    accuracy: float | None
     withheld: float = 0.0
     encryption: str = ""
     key_bits: int = 0
     trained: bool = True
+    defence: str = ""  # of a recorded run, where it is known to have had one
 
 
 @dataclass
@@ -176,6 +179,8 @@ class _Work:
 
     def transcript(self, case: Case) -> _Run:
         """The transcript of one split and defence, of training where that is the exchange, else of prediction."""
+        if self.source.recorded is not None:
+            return _recorded(self.source.recorded)
         plan, trial = self.plan, self.unit.trial
         federation, order = self.source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, trial))
         protocol = self.unit.protocol.protocol()
@@ -210,10 +215,8 @@ class _Work:
         release = defence.release(protocol, model, target)
         log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
         seconds = time.perf_counter() - started
-        scores = np.concatenate([message.payload for message in log.messages if message.name == "scores"])
-        told = ~np.isnan(scores[:, 0])
-        right = told & (np.argmax(np.nan_to_num(scores), axis=1) == target.label)
-        return _Run(log, train_seconds, seconds, float(right.mean()), float(1 - told.mean()))
+        accuracy, withheld = _answered(log, target.label)
+        return _Run(log, train_seconds, seconds, accuracy, withheld)
 
     def _model(self, protocol: Protocol, federation: Federation, order: IntArray) -> tuple[Model, float]:
         """Trained once per protocol as defended, or once per split where the model depends on who holds what; timed."""
@@ -227,6 +230,26 @@ class _Work:
             self.models[trained] = _timed(lambda: protocol.fit(values[self.train], label, classes, rng))
         model, seconds = self.models[trained]
         return model.reordered(order), seconds
+
+
+def _recorded(log: Transcript) -> _Run:
+    """A run that was made before, by a tap, by another framework or by an earlier audit: its times are not known."""
+    defence = defence_of(log)
+    if any(message.name == "scores" for message in log.messages):
+        label = log.sealed(log.active).get("label")
+        accuracy, withheld = _answered(log, label)
+        return _Run(log, 0.0, 0.0, accuracy, withheld, defence=defence)
+    masked = any(message.name.startswith("masked ") for message in log.messages)
+    encryption = (MASKED if masked else IN_THE_CLEAR) if log.protocol == SplitNetwork.name else ""
+    return _Run(log, 0.0, 0.0, accuracy_of(log), encryption=encryption, defence=defence)
+
+
+def _answered(log: Transcript, label: IntArray | None) -> tuple[float | None, float]:
+    """The share of rows that got the right class, where the label is known, and of those that got no answer."""
+    scores = np.concatenate([message.payload for message in log.messages if message.name == "scores"])
+    told = ~np.isnan(scores[:, 0])
+    right = None if label is None else told & (np.argmax(np.nan_to_num(scores), axis=1) == label)
+    return None if right is None else float(right.mean()), float(1 - told.mean())
 
 
 def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
@@ -251,7 +274,7 @@ def _finding(
         protocol=unit.protocol.title,
         threat=case.threat.name,
         attack=case.attack,
-        defence=case.defence.title,
+        defence=done.defence or case.defence.title,
         unknown=len(view.unknown) / total,
         known_columns=len(view.known),
         unknown_columns=len(view.unknown),

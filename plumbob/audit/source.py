@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ from plumbob.federation import (
     split_at_random,
     split_into_tiles,
 )
+from plumbob.recorded.opening import federation_in, open_recorded
+from plumbob.recorded.seals import defence_of, remarks_of
 from plumbob.transcript import Transcript
 
 TILES = 4  # of a picture, where the plan is silent: jin2021's four workers
@@ -42,6 +45,7 @@ class Source:
     notes: tuple[str, ...]
     alignment: Transcript | None = None  # the messages of the private set intersection, where one was run
     public: bool = False  # a published data set: pictures of its rows may be shown
+    recorded: Transcript | None = None  # a run that was recorded: judged as it is, not run again
 
     @property
     def values(self) -> FloatArray:
@@ -76,11 +80,15 @@ class Source:
     def digest(self) -> str:
         """A hash of every value, so that changed data never meet old findings."""
         parts = [bundle.digest(self.values), bundle.digest(self.label), bundle.canonical(list(self.classes))]
+        if self.recorded is not None:
+            parts += [self.recorded.head, bundle.canonical(defence_of(self.recorded))]
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
 def open_source(plan: DataPlan, seed: int = 0) -> Source:
     """Read, align and prepare what the plan names; of more rows than `sample` a random choice is taken."""
+    if plan.recorded is not None:
+        return _from_recording(plan.recorded)
     source = _opened(plan)
     if len(np.unique(source.label)) < 2:
         raise BadInput(f"the label '{plan.label}' takes only one value in the shared rows; a model needs two classes")
@@ -93,6 +101,12 @@ def open_source(plan: DataPlan, seed: int = 0) -> Source:
         table=source.table and source.table.rows(rows),
         notes=(*source.notes, f"{len(rows):,} of {len(source.label):,} rows taken at random ('sample')"),
     )
+
+
+def _from_recording(path: Path) -> Source:
+    """The parties of a run that was recorded, and the run."""
+    log = open_recorded(path)
+    return Source(path.name, federation_in(log), None, remarks_of(log), recorded=log)
 
 
 def _opened(plan: DataPlan) -> Source:

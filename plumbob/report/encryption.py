@@ -41,7 +41,8 @@ class Encryption:
     def sent(self) -> str:
         """Who sent how much, in words."""
         parts = [f"{party} {size(total)}" for party, total in self.bytes_by_party.items()]
-        return f"Sent in training: {sentence_list(parts)}, in {self.seconds:.1f} s."
+        time = f", in {self.seconds:.1f} s" if self.seconds else ""  # of a recorded run it is not known
+        return f"Sent in training: {sentence_list(parts)}{time}."
 
 
 def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Encryption]:

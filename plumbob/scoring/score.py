@@ -82,7 +82,8 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     values = np.hstack([transcript.sealed(party)["columns"] for party in transcript.parties])
     coordinator = transcript.sealed("coordinator")
     names = tuple(transcript.features[i].name for i in view.unknown)
-    other = coordinator["other rows"][:, view.unknown]
+    other = coordinator.get("other rows", values[:0])[:, view.unknown]  # a recorded run need not have any
+    other_labels = coordinator.get("other labels", np.zeros(0, dtype=np.int64))
     binned = [
         sealed["bins"]
         for p in transcript.parties
@@ -91,7 +92,7 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     bins = np.hstack(binned) if binned else None
     label = transcript.sealed(transcript.active).get("label")
     tiles = tiles_of([transcript.features[i] for i in view.unknown])
-    return Truth(names, values[:, view.unknown], other, coordinator["other labels"], bins, label, tiles)
+    return Truth(names, values[:, view.unknown], other, other_labels, bins, label, tiles)
 
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
@@ -194,7 +195,8 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
         )
     totals = {name: float(cells.mean()) for name, cells in guesses.items()}
     low, middle, high = np.quantile(squared.mean(axis=1), [0.05, 0.5, 0.95])
-    accuracy = None if truth.tiles else _attack_accuracies(values, truth, rng)  # too slow on thousands of pixels
+    judges = not truth.tiles and len(np.unique(truth.other_labels)) > 1  # too slow on thousands of pixels
+    accuracy = _attack_accuracies(values, truth, rng) if judges else None
     return Score(
         metric="values",
         error=float(errors.mean()),

@@ -1,0 +1,203 @@
+"""A recorded run as plain files: `manifest.json` and `.npy` arrays, written by any framework in any language.
+
+The format is in docs/recorded.md. Nothing in it is believed: every array's header is read and its size checked before a byte of
+it is loaded, nothing is unpickled, no path leads out of the folder, and what is wrong is one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from plumbob import bundle
+from plumbob.bundle import Array
+from plumbob.data.prepare import Rules
+from plumbob.errors import BadInput, suggest
+from plumbob.federation import Federation
+from plumbob.protocols.split_network import SplitNetwork
+from plumbob.protocols.training import note, opened
+from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
+from plumbob.recorded.tables import federation_of
+from plumbob.transcript import COORDINATOR, Transcript
+
+KIND, VERSION = "recording", 1
+PHASES = ("align", "setup", "train", "predict")
+NEEDED = {"kind": str, "version": int, "protocol": str, "active": str, "parties": list, "features": list}
+NEEDED |= {"classes": list, "columns": dict, "label": str, "messages": list}
+OPTIONAL = {"accuracy": (int, float), "defence": dict, "notes": dict}
+PARTS = {"sender": str, "receiver": str, "phase": str, "round": int, "name": str, "file": str}
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.npy")
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a folder holds a recording in plain files, rather than a bundle of Plumbob's own."""
+    manifest = path / "manifest.json"
+    return path.is_dir() and manifest.is_file() and "arrays" not in _manifest(path)
+
+
+def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
+    """The transcript that the files of a folder tell."""
+    manifest = _manifest(path)
+    files = _Files(path, limit)
+    federation = _federation(path, manifest, files)
+    log = opened(SplitNetwork.name, federation, federation.rows(np.zeros(0, dtype=np.int64)))
+    known = (*(party.name for party in federation.parties), COORDINATOR)
+    for number, entry in enumerate(manifest["messages"]):
+        where = f"{path}: message {number}"
+        _checked_keys(where, entry, PARTS, {})
+        for end in (entry["sender"], entry["receiver"]):
+            _one_of(where, end, known)
+        _one_of(f"{where}, phase", entry["phase"], PHASES)
+        if entry["round"] < 0:
+            raise BadInput(f"{where}: expected a round from 0 on, got {entry['round']}")
+        header = {key: entry[key] for key in PARTS if key != "file"}
+        log.send(**header, payload=files.numbers(where, entry["file"]))
+    for party, notes in manifest.get("notes", {}).items():
+        _one_of(f"{path}: notes", party, known)
+        if not isinstance(notes, dict):
+            raise BadInput(f"{path}: notes of '{party}': expected files by name, got {type(notes).__name__}")
+        for name, file in notes.items():
+            note(log, party, name, files.numbers(f"{path}: note '{name}' of '{party}'", file))
+    try:
+        seal_defence(log, manifest.get("defence", {}))
+        if "accuracy" in manifest:
+            seal_accuracy(log, manifest["accuracy"])
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    seal_remarks(log, federation.notes)
+    return log
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    file = path / "manifest.json"
+    try:
+        if file.stat().st_size > bundle.MANIFEST_LIMIT:
+            raise BadInput(f"{path}: manifest.json is larger than {bundle.MANIFEST_LIMIT:,} bytes")
+        manifest = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+    except OSError as error:
+        raise BadInput(f"{path}: manifest.json is missing or cannot be read") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: its manifest is not JSON") from error
+    if not isinstance(manifest, dict):
+        raise BadInput(f"{path}: its manifest holds no keys and values")
+    return manifest
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federation:
+    if manifest.get("kind") != KIND or manifest.get("version") != VERSION:
+        told = f"{manifest.get('kind')!r} of version {manifest.get('version')!r}"
+        raise BadInput(f"{path}: expected a manifest of kind '{KIND}' and version {VERSION}, got {told}")
+    _checked_keys(str(path), manifest, NEEDED, OPTIONAL)
+    _one_of(f"{path}: protocol", manifest["protocol"], (SplitNetwork.name,))
+    parties, classes = manifest["parties"], manifest["classes"]
+    for what, names in (("parties", parties), ("classes", classes)):
+        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < max(2, len(names)):
+            raise BadInput(f"{path}: {what}: expected at least two different names, got {names!r}"[:300])
+    _one_of(f"{path}: active", manifest["active"], parties)
+    for name in manifest["columns"]:
+        _one_of(f"{path}: columns", name, parties)
+    frames = {}
+    for name in parties:
+        names = _features(path, manifest["features"], name, parties)
+        if not names and name == manifest["active"]:
+            continue
+        if name not in manifest["columns"]:
+            raise BadInput(f"{path}: party '{name}' has features but no file of columns")
+        frames[name] = _frame(f"{path}: columns of '{name}'", files, manifest["columns"][name], names)
+    label = files.numbers(f"{path}: label", manifest["label"])
+    right = label.ndim == 1 and label.dtype.kind in "iu" and np.isin(label, np.arange(len(classes))).all()
+    if not right:
+        raise BadInput(f"{path}: label: expected one whole number from 0 to {len(classes) - 1} for every row")
+    try:
+        federation = federation_of(manifest["active"], frames, label, Rules(constant="keep"))
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    return Federation(federation.parties, federation.active, label.astype(np.int64), tuple(classes), federation.notes)
+
+
+def _features(path: Path, features: list[Any], party: str, parties: list[str]) -> list[str]:
+    for number, entry in enumerate(features):
+        _checked_keys(f"{path}: feature {number}", entry, {"party": str, "name": str}, {})
+        _one_of(f"{path}: feature {number}", entry["party"], parties)
+    return [entry["name"] for entry in features if entry["party"] == party]
+
+
+def _frame(where: str, files: _Files, file: Any, names: list[str]) -> pd.DataFrame:
+    cells = files.numbers(where, file)
+    if cells.ndim != 2 or cells.shape[1] != len(names):
+        raise BadInput(f"{where}: expected a table of {len(names)} columns, got shape {cells.shape}")
+    return pd.DataFrame(cells, columns=names)
+
+
+def _checked_keys(where: str, entry: Any, needed: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
+    """All keys that are needed, none that is not known, each of its type."""
+    if not isinstance(entry, dict):
+        raise BadInput(f"{where}: expected keys and values, got {type(entry).__name__}")
+    for key in needed:
+        if key not in entry:
+            raise BadInput(f"{where}: '{key}' is missing")
+    kinds = {**needed, **optional}
+    for key, value in entry.items():
+        if key not in kinds:
+            raise BadInput(f"{where}: '{key}' is not a key{suggest(key, list(kinds))}")
+        if isinstance(value, bool) or not isinstance(value, kinds[key]):
+            raise BadInput(f"{where}: '{key}' is of the wrong type, {type(value).__name__}")
+
+
+def _one_of(where: str, word: object, known: Any) -> None:
+    if word not in known:
+        raise BadInput(f"{where}: '{word}' is none of {', '.join(known)}")
+
+
+class _Files:
+    """The arrays of one folder, up to so many bytes of them."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder, self._limit, self._left = folder.resolve(), limit, limit
+
+    def numbers(self, where: str, name: Any) -> Array:
+        """One array of finite numbers."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise BadInput(f"{where}: expected the name of a .npy file in the folder, got {name!r}"[:300])
+        path = self._folder / name
+        if not path.resolve().is_relative_to(self._folder):
+            raise BadInput(f"{where}: '{name}' leads out of the folder")
+        try:
+            with path.open("rb") as file:
+                self._check(where, name, file, path.stat().st_size)
+                array = np.lib.format.read_array(file, allow_pickle=False)
+        except OSError as error:
+            raise BadInput(f"{where}: '{name}' is missing or cannot be read") from error
+        except (ValueError, SyntaxError, EOFError) as error:
+            raise BadInput(f"{where}: '{name}' is no array in NumPy's format") from error
+        if not np.isfinite(array).all():
+            raise BadInput(f"{where}: '{name}' holds NaN or infinity; expected a number in every cell")
+        return array
+
+    def _check(self, where: str, name: str, file: BinaryIO, size: int) -> None:
+        """What the header announces, before anything is read: numbers, as many as there are bytes, within the limit."""
+        version = np.lib.format.read_magic(file)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise BadInput(f"{where}: '{name}' is of version {version} of NumPy's format, expected 1.0 or 2.0")
+        shape, _, kind = readers[version](file)
+        if kind.kind not in "biuf":
+            raise BadInput(f"{where}: '{name}' is of {kind}, expected numbers")
+        announced = math.prod(shape) * kind.itemsize
+        if announced != size - file.tell():
+            raise BadInput(f"{where}: '{name}' announces {announced:,} bytes and holds {size - file.tell():,}")
+        self._left -= announced
+        if self._left < 0:
+            raise BadInput(f"{where}: the arrays take more than the limit of {self._limit:,} bytes")
+        file.seek(0)

@@ -1,0 +1,58 @@
+"""What a recorded run says of itself beside its messages: remarks, the model's accuracy, a defence that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from plumbob.defences import DEFENCES, defence_named
+from plumbob.defences.embeddings import CutDefence
+from plumbob.errors import BadInput, suggest
+from plumbob.transcript import COORDINATOR, Transcript
+
+REMARKS = "remarks"
+ACCURACY = "test accuracy"
+
+
+def seal_remarks(log: Transcript, remarks: Iterable[str]) -> None:
+    """Sentences for the report, as text; they hold no values."""
+    text = "\n".join(" ".join(remark.split()) for remark in remarks)
+    log.seal(COORDINATOR, REMARKS, np.frombuffer(text.encode(), dtype=np.uint8))
+
+
+def remarks_of(log: Transcript) -> tuple[str, ...]:
+    """The sentences that were sealed."""
+    text = log.sealed(COORDINATOR).get(REMARKS, np.zeros(0, dtype=np.uint8)).astype(np.uint8).tobytes()
+    return tuple(line for line in text.decode(errors="replace").split("\n") if line)
+
+
+def seal_accuracy(log: Transcript, share: object) -> None:
+    """The share of rows that the model gets right."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise BadInput(f"accuracy: expected a share from 0 to 1, got {share!r}")
+    log.seal(COORDINATOR, ACCURACY, np.array([float(share)]))
+
+
+def accuracy_of(log: Transcript) -> float | None:
+    """The same, where the recording says it."""
+    sealed = log.sealed(COORDINATOR).get(ACCURACY)
+    return None if sealed is None or sealed.size != 1 else float(sealed.reshape(-1)[0])
+
+
+def seal_defence(log: Transcript, defence: Mapping[str, Mapping[str, object]]) -> None:
+    """What everybody knows of the defences that the run had, by name with their settings."""
+    cut = [name for name, kind in DEFENCES.items() if isinstance(kind, type) and issubclass(kind, CutDefence)]
+    for name, settings in defence.items():
+        if name not in cut:
+            raise BadInput(f"defence: '{name}' is none of a cut layer{suggest(name, cut)}")
+        if not isinstance(settings, Mapping):
+            raise BadInput(f"defence '{name}': expected its settings by name, got {type(settings).__name__}")
+        for key, value in defence_named(name, **settings).known().items():
+            log.seal(COORDINATOR, f"defence/{key}", value)
+
+
+def defence_of(log: Transcript) -> str:
+    """The names of the defences that the run is known to have had, as a plan writes them."""
+    sealed = [key.split("/") for key in log.sealed(COORDINATOR) if key.startswith("defence/")]
+    return "+".join(dict.fromkeys(parts[1] for parts in sealed)) or "none"
