@@ -171,6 +171,8 @@ def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
             raise BadInput(
                 f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
             ) from error
+        if (folder / "plan.yaml").read_text(encoding="utf-8") != plan.to_yaml(folder):
+            _whole(folder / "plan.yaml", plan.to_yaml(folder))  # the same plan with another gate
         yield
 
 
@@ -190,7 +192,7 @@ def _claim(folder: Path, plan: Plan) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(kept, plan.to_yaml(folder))
+    _whole(kept, plan.to_yaml(folder))
 
 
 def _render(
@@ -202,7 +204,7 @@ def _render(
     sheets: dict[str, bytes],
 ) -> None:
     surroundings = environment()
-    _write(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
+    _whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
     threats = "; ".join(threat.threat().summary for threat in plan.threats)
     text = page.render(
         findings,
@@ -214,7 +216,7 @@ def _render(
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
         sheets=sheets,
     )
-    _write(folder / "report.html", text)
+    _whole(folder / "report.html", text)
 
 
 def environment() -> dict[str, str]:
@@ -230,8 +232,13 @@ def _keep(folder: Path, log: Transcript, name: str) -> None:
         log.save(path)
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+def write_whole(path: Path, text: str) -> None:
+    """A text file, whole or not at all; where it cannot be written, one sentence."""
+    with _writing(path):
+        _whole(path, text)
+
+
+def _whole(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8")

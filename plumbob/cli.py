@@ -7,12 +7,12 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,6 +21,11 @@ from rich.table import Table as Grid
 
 from plumbob import __version__
 from plumbob.errors import BadInput
+
+if TYPE_CHECKING:  # a command loads what it needs when it runs
+    from plumbob.audit.finding import Finding
+    from plumbob.audit.gate import Gate
+    from plumbob.audit.plan import Plan
 
 app = typer.Typer(
     name="plumbob",
@@ -91,11 +96,15 @@ def audit(
             help="Put pictures of the rows, real and recovered, into the report; only for data that may be shown.",
         ),
     ] = False,
+    gate: Annotated[
+        str | None, typer.Option(help="What must hold, such as 'max_gain<0.2'; else exit code 1 (default: the plan's).")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the gate's outcome as JUnit XML to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
-    from plumbob.audit.plan import Plan, read_plan
+    from plumbob.audit.plan import Plan, check_gate, read_plan
     from plumbob.report.terminal import print_summary
 
     chosen = read_plan(plan) if plan is not None else Plan(effort="quick")
@@ -104,33 +113,70 @@ def audit(
         changes["seed"] = _at_least(seed, 0, "--seed")
     if effort is not None:
         changes["effort"] = effort.value
+    if gate is not None:
+        changes["gate"] = gate
     chosen = chosen.model_copy(update=changes)
+    chosen = chosen.swept() if sweep else chosen
+    conditions = check_gate(chosen)
+    _check_junit(junit, conditions is not None)
     with _progress("auditing", "trials") as advance:
         result = run_audit(
-            chosen.swept() if sweep else chosen,
+            chosen,
             out,
             workers=workers,
             transcripts=transcripts,
             show_pictures=show_pictures,
-            command=_command(plan, seed, effort, sweep, show_pictures),
+            command=_command(plan, seed, effort, sweep, show_pictures, gate),
             progress=advance,
         )
     if as_json:
         for finding in result.findings:
             print(finding.to_line())
+    else:
+        console = Console()
+        print_summary(result.findings, console)
+        console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
+    if conditions is not None:
+        _pass(conditions, chosen, result.findings, junit, as_json)
+
+
+def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
+    """Say whether the gate holds, and leave with exit code 1 if it does not."""
+    from plumbob.app import write_whole
+    from plumbob.audit.run import unmeasured
+    from plumbob.report import gating
+
+    checks, untold = gate.check(findings), unmeasured(plan)
+    if junit is not None:
+        write_whole(junit, gating.junit(gate, checks, untold))
+    if as_json:
+        print(gating.gate_line(gate, checks, untold))
+    else:
+        gating.print_gate(gate, checks, untold, Console())
+    if not all(check.holds for check in checks):
+        raise typer.Exit(1)
+
+
+def _check_junit(path: Path | None, gated: bool) -> None:
+    """Before the work starts: there must be something to write, and somewhere to write it."""
+    if path is None:
         return
-    console = Console()
-    print_summary(result.findings, console)
-    console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
+    if not gated:
+        raise BadInput("--junit writes what the gate found; say which gate (--gate, or 'gate' in the plan)")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise BadInput(f"--junit: '{path}' is no file in a folder that exists")
 
 
-def _command(plan: Path | None, seed: int | None, effort: Effort | None, sweep: bool, show_pictures: bool) -> str:
+def _command(
+    plan: Path | None, seed: int | None, effort: Effort | None, sweep: bool, show_pictures: bool, gate: str | None
+) -> str:
     """The command that repeats an audit, without folders of this machine."""
     words = ["plumbob", "audit"] + ([plan.name] if plan else [])
     words += ["--effort", effort.value] if effort else []
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--sweep"] if sweep else []
     words += ["--show-pictures"] if show_pictures else []
+    words += ["--gate", gate] if gate is not None else []
     return shlex.join(words)
 
 

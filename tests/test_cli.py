@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -169,6 +170,48 @@ def test_a_plan_that_cannot_be_run_on_its_data_leaves_no_folder(tmp_path: Path, 
 def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path)
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
+
+
+def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
+    words = ("audit", "plan.yaml", "--out", "out")
+    holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)
+    assert holds.returncode == 0, holds.stderr
+    assert "Gate holds: exact_columns<30 and min_accuracy>0.5" in holds.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
+    broken = plumbob(*words, "--gate", "max_gain<0.01", "--junit", "gate.xml", cwd=tmp_path)
+    assert broken.returncode == 1
+    assert broken.stderr == ""
+    assert "Report: out/report.html" in broken.stdout
+    assert "Gate broken: max_gain<0.01" in broken.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") != "0"
+    assert "gate: max_gain<0.01" in (tmp_path / "out" / "plan.yaml").read_text()
+
+
+def test_the_gate_of_the_plan_counts_unless_the_flag_says_otherwise(plan: Path, tmp_path: Path) -> None:
+    words = ("audit", "plan.yaml", "--out", "out", "--json")
+    bare = plumbob(*words, cwd=tmp_path)
+    plan.write_text(TINY + "gate: max_gain<0.01\n")
+    told = plumbob(*words, cwd=tmp_path)
+    assert (bare.returncode, told.returncode) == (0, 1)
+    *findings, last = told.stdout.splitlines()
+    assert findings == bare.stdout.splitlines()
+    assert json.loads(last)["holds"] is False
+    assert {"column", "attack", "threat", "defence", "value", "low", "high"} <= set(json.loads(last)["broken_by"][0])
+    assert plumbob(*words, "--gate", "min_accuracy>0.5", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--gate", "max_gain<20"], "always holds"),
+        (["--gate", "max_gian<0.2"], "did you mean 'max_gain'?"),
+        (["--junit", "gate.xml"], "say which gate (--gate"),
+        (["--gate", "max_gain<0.2", "--junit", "nowhere/gate.xml"], "no file in a folder that exists"),
+    ],
+)
+def test_a_wrong_gate_is_refused_before_the_work(plan: Path, tmp_path: Path, options: list[str], words: str) -> None:
+    assert words in refused(plumbob("audit", "plan.yaml", "--out", "out", *options, cwd=tmp_path))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
 from plumbob.attacks.codes import code_named
 from plumbob.audit import sweep
+from plumbob.audit.gate import Gate
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import Defence, defence_named
@@ -213,6 +214,7 @@ class Plan(_Part):
     rows: int | None = Field(default=None, ge=50, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
+    gate: str | None = None
 
     @field_validator("unknown")
     @classmethod
@@ -233,6 +235,7 @@ class Plan(_Part):
             attack_named(attack)
         for defence in self.defences:
             defence.defence()
+        check_gate(self)
         for kind, chosen in (("protocol", self.protocols), ("defence", self.defences)):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
@@ -279,7 +282,21 @@ class Plan(_Part):
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json")).encode()).hexdigest()
+        """A hash of what is audited; what is asked of the findings afterwards does not change them."""
+        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json", exclude={"gate"})).encode()).hexdigest()
+
+
+def check_gate(plan: Plan) -> Gate | None:
+    """The plan's gate, refused where no threat of the plan could ever answer it."""
+    if plan.gate is None:
+        return None
+    gate = Gate.parse(plan.gate)
+    if gate.about_labels and all(threat.threat().active for threat in plan.threats):
+        raise BadInput(
+            "gate: 'max_label_accuracy' is about curious parties without the label; "
+            "every threat of the plan has the active party among them"
+        )
+    return gate
 
 
 class _PlainLoader(yaml.SafeLoader):
