@@ -18,23 +18,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from plumbob import __version__
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
+from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.plan import Plan, make_plan, read_plan
 from plumbob.audit.run import cases, key, run, units, untried
 from plumbob.audit.source import Source, open_source
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
-from plumbob.federation import halves
 from plumbob.report import page
 from plumbob.report.pictures import save_sheet, sheet_path
-from plumbob.threats import AuxiliaryRows
 from plumbob.transcript import Transcript
 
-FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
 
 
@@ -77,9 +73,7 @@ def run_audit(
     source = open_source(plan.data, plan.seed)
     folder = Path(out)
     wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
-    if not wanted:
-        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
-    _check_fit(plan, source)
+    check_fit(plan, source)
     with _writing(folder), _claimed(folder, plan):
         store = folder / "findings.jsonl"
         drop_torn_line(store)
@@ -131,33 +125,6 @@ def _plan(plan: Plan | dict[str, Any] | Path | str) -> Plan:
 def _cautions(source: Source) -> tuple[str, ...]:
     """What could be told before training, where the parties are fixed."""
     return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
-
-
-def _check_fit(plan: Plan, source: Source) -> None:
-    """What can only be checked once the data are open, and should be before the work starts."""
-    rows, columns = source.values.shape
-    train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
-    predicted = min(len(others), plan.rows or len(others))
-    if predicted < FEWEST:
-        raise BadInput(f"only {predicted} of {rows:,} rows would be predicted; a verdict needs at least {FEWEST}")
-    counts = [max(1, round(share * columns)) for share in plan.unknown or ()]
-    if counts and max(counts) >= columns:
-        raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
-    if len(set(counts)) < len(counts):
-        raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
-    used = {case.threat.name for unit in units(plan) for case in cases(plan, unit)}
-    for part in plan.threats:
-        threat = part.threat()
-        if source.federation is not None:
-            threat.curious(source.federation.active, [party.name for party in source.federation.parties])
-        else:
-            threat.curious("active", ["active", "passive"])
-        granted = threat.grant(AuxiliaryRows)
-        if threat.name in used and isinstance(granted, AuxiliaryRows) and granted.count > len(train):
-            raise BadInput(
-                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
-                "name a threat with fewer ('auxiliary_rows')"
-            )
 
 
 @contextmanager

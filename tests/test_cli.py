@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,9 @@ import pytest
 from rich.console import Console
 
 from plumbob import listing
+from plumbob.audit.plan import read_plan
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 TINY = """
 data: breast
@@ -389,6 +394,92 @@ def test_a_folder_with_other_things_is_refused(plan: Path, tmp_path: Path) -> No
     assert "is a file" in refused(plumbob("audit", "plan.yaml", "--out", "plan.yaml", cwd=tmp_path))
 
 
+FLAGS = ("init", "--party", "bank=bank.csv", "--party", "shop=shop.csv", "--id", "id", "--label", "default")
+QUICK = ("--effort", "quick", "--protocol", "decision_tree")
+
+
+def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> None:
+    for name in ("bank.csv", "shop.csv"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    made = plumbob(*FLAGS, *QUICK, "--out", "plan.yaml", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    assert made.returncode == 0, made.stderr
+    assert "shop: 400 rows, 400 different ids; columns: 3 numbers, 1 of two values" in made.stdout
+    assert "shared by all parties: 316 rows; 'bank' is active, its label has 2 classes" in made.stdout
+    assert made.stdout.endswith("Next: plumbob audit plan.yaml\n")
+    done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_plan_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    (tmp_path / "plan.yaml").write_text("mine")
+    assert "--force" in refused(plumbob(*FLAGS, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert (tmp_path / "plan.yaml").read_text() == "mine"
+    assert plumbob(*FLAGS, "--force", cwd=tmp_path, stdin=subprocess.DEVNULL).returncode == 0
+    assert read_plan(tmp_path / "plan.yaml").data.active == "bank"
+
+
+def test_without_a_person_a_missing_flag_is_named(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    words = list(FLAGS)
+    for flag, cut in (("--label", words[:-2]), ("--id", words[:-4]), ("--party", words[:1])):
+        assert flag in refused(plumbob(*cut, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert not (tmp_path / "plan.yaml").exists()
+
+
+def dialogue(*words: str, answers: str, cwd: Path) -> tuple[int, str]:
+    """A command at a terminal of its own, with these lines typed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "plumbob", *words]
+    running = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.close(theirs)
+    os.write(ours, answers.encode())
+    shown, _ = running.communicate(timeout=120)
+    os.close(ours)
+    return running.returncode, shown.decode()
+
+
+def test_a_dialogue_asks_again_and_takes_defaults(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    typed = [
+        "bank=bank.csv shop=shopp.csv",
+        "bank=bank.csv shop=shop.csv",
+        "",
+        "defalt",
+        "default",
+        "decision_tree",
+        "",
+        "none, rounding",
+        "heroic",
+        "quick",
+        "bank.csv",
+        "mine.yaml",
+    ]
+    code, shown = dialogue("init", answers="\n".join(typed) + "\n", cwd=tmp_path)
+    assert code == 0, shown
+    for words in ("did you mean 'shop.csv'?", "did you mean 'default'?", "no effort 'heroic'", "is there already"):
+        assert words in shown
+    plan = read_plan(tmp_path / "mine.yaml")
+    assert (plan.data.id, plan.data.label, plan.effort) == ("id", "default", "quick")
+    assert [part.name for part in (*plan.protocols, *plan.threats)] == ["decision_tree", "active"]
+    assert [defence.name for defence in plan.defences] == ["none", "rounding"]
+
+
+def test_a_dialogue_that_ends_early_writes_nothing(tmp_path: Path) -> None:
+    code, shown = dialogue("init", answers="breast\n\x04", cwd=tmp_path)
+    assert code == 2
+    assert "nothing was written" in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_at_a_terminal_flags_that_say_enough_ask_nothing(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    code, shown = dialogue(*FLAGS, answers="", cwd=tmp_path)
+    assert code == 0
+    assert "> " not in shown
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path):
     """A real file system of 64 kB."""
@@ -456,7 +547,15 @@ def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["audit", "--help"], ["reproduce", "--help"], ["list", "--help"], ["data", "fetch", "--help"]]
+    "words",
+    [
+        ["--help"],
+        ["init", "--help"],
+        ["audit", "--help"],
+        ["reproduce", "--help"],
+        ["list", "--help"],
+        ["data", "fetch", "--help"],
+    ],
 )
 def test_help_has_an_example(words: list[str], tmp_path: Path) -> None:
     done = plumbob(*words, cwd=tmp_path)

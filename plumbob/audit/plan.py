@@ -320,17 +320,24 @@ def read_plan(path: Path) -> Plan:
     try:
         if path.stat().st_size > PLAN_LIMIT:
             raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes; that is no plan")
-        raw = yaml.load(path.read_text(encoding="utf-8"), _PlainLoader)
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BadInput(f"no plan at {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
+    return plan_from_text(text, str(path), path.parent)
+
+
+def plan_from_text(text: str, source: str, folder: Path) -> Plan:
+    """A plan from YAML; paths in it are taken from `folder`."""
+    try:
+        raw = yaml.load(text, _PlainLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise BadInput(f"{path}{where}: not valid YAML: {problem}") from error
-    return make_plan(raw if raw is not None else {}, source=str(path), folder=path.parent)
+        raise BadInput(f"{source}{where}: not valid YAML: {problem}") from error
+    return make_plan(raw if raw is not None else {}, source=source, folder=folder)
 
 
 def make_plan(raw: Any, source: str = "plan", folder: Path = Path()) -> Plan:
