@@ -428,6 +428,34 @@ def test_without_a_person_a_missing_flag_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "plan.yaml").exists()
 
 
+def test_hostile_column_names_from_files_to_the_gate(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    shop = pd.read_csv(tmp_path / "shop.csv")
+    names = {"basket": "<script>&\x1b[31m", "city": '"]]>: {- # *'}
+    shop.rename(columns=names).to_csv(tmp_path / "shop.csv", index=False)
+    made = plumbob(*FLAGS, *QUICK, "--ignore", "age", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    assert made.returncode == 0, made.stderr
+    words = ("--out", "out", "--gate", "mean(max_gain)<=0 and min_accuracy>0.99", "--junit", "gate.xml")
+    done = plumbob("audit", "plan.yaml", *words, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "\x1b" not in made.stdout + done.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("tests") == "2"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [(no_overlap, "do not overlap"), (label_constant, "label"), (text_in_a_number, "--ignore"), (no_file, "shop.csv")],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_init_refuses_what_cannot_work_and_writes_nothing(tmp_path: Path, spoil, words: str) -> None:
+    two_files(tmp_path)
+    spoil(tmp_path)
+    sentence = refused(plumbob(*FLAGS, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert words in sentence
+    assert "SECRETTEXT" not in sentence
+    assert not (tmp_path / "plan.yaml").exists()
+
+
 def dialogue(*words: str, answers: str, cwd: Path) -> tuple[int, str]:
     """A command at a terminal of its own, with these lines typed."""
     ours, theirs = pty.openpty()

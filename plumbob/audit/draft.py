@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from plumbob.attacks import attacks
+from plumbob.attacks import Attack, attacks
 from plumbob.audit import sweep
 from plumbob.audit.fit import check_fit
 from plumbob.audit.plan import EFFORTS, Plan, make_plan, plan_from_text
@@ -235,7 +235,7 @@ def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str
             threat.curious(active or names[0], names)
         except BadInput:
             continue
-        if any(attack.why_not(name, threat) is None for attack in attacks().values() for name in protocols):
+        if any(attack.why_not(name, threat) is None for attack in _usual() for name in protocols):
             fitting.append(threat.name)
     return fitting
 
@@ -243,9 +243,13 @@ def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str
 def fitting_protocols(threats: Sequence[str]) -> list[str]:
     """Protocols on which some attack fits one of the threats."""
     known = [THREATS[name] for name in threats if name in THREATS]
-    every = [attack for attack in attacks().values() if attack.by_default]
     kinds = (*PROTOCOLS, *TRAINING)
-    return [name for name in kinds if any(a.why_not(name, threat) is None for a in every for threat in known)]
+    return [name for name in kinds if any(a.why_not(name, threat) is None for a in _usual() for threat in known)]
+
+
+def _usual() -> list[Attack]:
+    """The attacks of a plan that names none."""
+    return [attack for attack in attacks().values() if attack.by_default]
 
 
 def fitting_defences(protocols: Sequence[str]) -> list[str]:
