@@ -96,7 +96,9 @@ def init(
     from plumbob.app import write_whole
     from plumbob.audit.draft import Wishes, completed, draft, named_files
     from plumbob.report.answer import plain
+    from plumbob.report.terminal import say
 
+    console = Console()
     said = Wishes(
         data=data,
         parties=named_files(party or ()),
@@ -112,19 +114,17 @@ def init(
     )
     asks = sys.stdin.isatty() and not said.enough
     place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
-    wishes = completed(said, _ask if asks else None, lambda sentence: print(plain(sentence)))
+    wishes = completed(said, _ask if asks else None, lambda sentence: say(console, plain(sentence), whole=True))
     while place is None:
         wanted = _ask("Where is the plan written?", "plan.yaml") or "plan.yaml"
         try:
             place = _free(Path(wanted), force)
         except BadInput as error:
-            print(plain(str(error)))
+            say(console, plain(str(error)), whole=True)
     made = draft(wishes, place.absolute().parent)
     write_whole(place, made.text)
-    for line in made.seen:
-        print(plain(line))
-    print(f"Plan: {place}")
-    print(f"Next: {shlex.join(['plumbob', 'audit', str(place)])}")
+    for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(['plumbob', 'audit', str(place)])}"):
+        say(console, plain(line), whole=True)
 
 
 def _free(path: Path, force: bool) -> Path:

@@ -26,20 +26,18 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def print_gate(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str], console: Console) -> None:
     """Whether the gate holds, and what broke it."""
     broken = sentences(checks)
-    if broken:
-        say(console, f"Gate broken: {gate.text}", "bold red")
-    else:
-        say(console, f"Gate holds: {gate.text}", "bold green")
+    verdict, style = ("Gate broken", "bold red") if broken else ("Gate holds", "bold green")
+    say(console, f"{verdict}: {gate.text}", style, whole=True)
     for sentence in broken[:SHOWN]:
-        say(console, f"  {sentence}")
+        say(console, f"  {sentence}", whole=True)
     if len(broken) > SHOWN:
-        say(console, f"  and {len(broken) - SHOWN:,} more; --json and --junit name them all", "dim")
-    if any(not check.holds and not words.defended(check.situation.defence) for check in checks) and any(
-        words.defended(check.situation.defence) for check in checks
-    ):
-        say(console, "  Every defence of the plan is checked, none as well: leave it out if it only serves to compare.")
+        say(console, f"  and {len(broken) - SHOWN:,} more; --json and --junit name them all", "dim", whole=True)
+    bare = any(not check.holds and not words.defended(check.situation.defence) for check in checks)
+    if bare and any(words.defended(check.situation.defence) for check in checks):
+        hint = "Every defence of the plan is checked, none as well: leave it out if it only serves to compare."
+        say(console, f"  {hint}", whole=True)
     for place in unmeasured:
-        say(console, f"  Not checked, since no attack of this plan fits: {words.plain(place)}.", "dim")
+        say(console, f"  Not checked, since no attack of this plan fits: {words.plain(place)}.", "dim", whole=True)
 
 
 def sentences(checks: Sequence[Check]) -> list[str]:

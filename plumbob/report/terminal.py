@@ -135,9 +135,9 @@ def _protection_cells(choice: Frontier, option: Option) -> tuple[str, ...]:
     )
 
 
-def say(console: Console, sentence: str, style: str = "") -> None:
-    """One sentence, never read as markup."""
-    console.print(Text(_fit(sentence, console), style=style))
+def say(console: Console, sentence: str, style: str = "", *, whole: bool = False) -> None:
+    """One sentence, never read as markup; `whole` on one line, for logs that are searched."""
+    console.print(Text(_fit(sentence, console), style=style), soft_wrap=whole)
 
 
 def _fit(text: str, console: Console) -> str:
