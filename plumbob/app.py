@@ -18,24 +18,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from plumbob import __version__
-from plumbob.attacks import attack_named
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
+from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.plan import Plan, make_plan, read_plan
 from plumbob.audit.run import cases, key, run, units, untried
 from plumbob.audit.source import Source, open_source
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
-from plumbob.federation import halves
 from plumbob.report import page
 from plumbob.report.pictures import save_sheet, sheet_path
-from plumbob.threats import AuxiliaryRows, WhiteBox, cut
 from plumbob.transcript import Transcript
 
-FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
 
 
@@ -79,9 +74,7 @@ def run_audit(
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
     folder = Path(out)
     wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
-    if not wanted:
-        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
-    _check_fit(plan, source)
+    check_fit(plan, source)
     with _writing(folder), _claimed(folder, plan):
         store = folder / "findings.jsonl"
         drop_torn_line(store)
@@ -135,49 +128,6 @@ def _cautions(source: Source) -> tuple[str, ...]:
     return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
 
 
-def _check_fit(plan: Plan, source: Source) -> None:
-    """What can only be checked once the data are open, and should be before the work starts."""
-    rows, columns = source.values.shape
-    if source.recorded is not None:
-        _check_recorded(plan, source.recorded, rows)
-        return
-    train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
-    predicted = min(len(others), plan.rows or len(others))
-    if predicted < FEWEST:
-        raise BadInput(f"only {predicted} of {rows:,} rows would be predicted; a verdict needs at least {FEWEST}")
-    counts = [max(1, round(share * columns)) for share in plan.unknown or ()]
-    if counts and max(counts) >= columns:
-        raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
-    if len(set(counts)) < len(counts):
-        raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
-    used = {case.threat.name for unit in units(plan) for case in cases(plan, unit)}
-    for part in plan.threats:
-        threat = part.threat()
-        if source.federation is not None:
-            threat.curious(source.federation.active, [party.name for party in source.federation.parties])
-        else:
-            threat.curious("active", ["active", "passive"])
-        granted = threat.grant(AuxiliaryRows)
-        if threat.name in used and isinstance(granted, AuxiliaryRows) and granted.count > len(train):
-            raise BadInput(
-                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
-                "name a threat with fewer ('auxiliary_rows')"
-            )
-
-
-def _check_recorded(plan: Plan, log: Transcript, rows: int) -> None:
-    """The same of a recorded run, on all of its rows."""
-    if rows < FEWEST:
-        raise BadInput(f"only {rows} rows were recorded; a verdict needs at least {FEWEST}")
-    wanted = [case for unit in units(plan) for case in cases(plan, unit)]
-    for case in wanted:
-        view = cut(log, case.threat)  # a threat that grants what was not recorded says so here
-        if WhiteBox in attack_named(case.attack).requires and not view.model:
-            raise BadInput(
-                f"threat '{case.threat.name}' knows the model, and the recorded run holds none; name another threat"
-            )
-
-
 @contextmanager
 def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
@@ -189,6 +139,8 @@ def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
             raise BadInput(
                 f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
             ) from error
+        if (folder / "plan.yaml").read_text(encoding="utf-8") != plan.to_yaml(folder):
+            _whole(folder / "plan.yaml", plan.to_yaml(folder))  # the same plan with another gate
         yield
 
 
@@ -208,7 +160,7 @@ def _claim(folder: Path, plan: Plan) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(kept, plan.to_yaml(folder))
+    _whole(kept, plan.to_yaml(folder))
 
 
 def _render(
@@ -220,7 +172,7 @@ def _render(
     sheets: dict[str, bytes],
 ) -> None:
     surroundings = environment()
-    _write(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
+    _whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
     threats = "; ".join(threat.threat().summary for threat in plan.threats)
     text = page.render(
         findings,
@@ -232,7 +184,7 @@ def _render(
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
         sheets=sheets,
     )
-    _write(folder / "report.html", text)
+    _whole(folder / "report.html", text)
 
 
 def environment() -> dict[str, str]:
@@ -248,8 +200,13 @@ def _keep(folder: Path, log: Transcript, name: str) -> None:
         log.save(path)
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+def write_whole(path: Path, text: str) -> None:
+    """A text file, whole or not at all; where it cannot be written, one sentence."""
+    with _writing(path):
+        _whole(path, text)
+
+
+def _whole(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8")

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,9 @@ from rich.table import Table as Grid
 from plumbob import __version__
 from plumbob.errors import BadInput
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a command loads what it needs when it runs
+    from plumbob.audit.finding import Finding
+    from plumbob.audit.gate import Gate
     from plumbob.audit.plan import Plan
 
 app = typer.Typer(
@@ -74,6 +76,74 @@ def _root(
     """Find the leaks in vertical federated learning."""
 
 
+@app.command(epilog="Example: plumbob init --party bank=bank.csv --party shop=shop.csv --id id --label default")
+def init(
+    party: Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")] = None,
+    data: Annotated[str, typer.Option(help="Or the name of a data set of `plumbob data list`.")] = "",
+    id_column: Annotated[str, typer.Option("--id", help="The column with the ids, in every file.")] = "",
+    label: Annotated[str, typer.Option(help="The label column.")] = "",
+    label_bins: Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")] = None,
+    active: Annotated[str, typer.Option(help="The party with the label, if several files have it.")] = "",
+    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    protocol: Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")] = None,
+    threat: Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")] = None,
+    defence: Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")] = None,
+    effort: Annotated[Effort | None, typer.Option(help="How much work the audit is.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")] = False,
+) -> None:
+    """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
+    from plumbob.app import write_whole
+    from plumbob.audit.draft import Wishes, completed, draft, named_files
+    from plumbob.report.answer import plain
+    from plumbob.report.terminal import say
+
+    console = Console()
+    said = Wishes(
+        data=data,
+        parties=named_files(party or ()),
+        id=id_column,
+        label=label,
+        label_bins=label_bins,
+        active=active,
+        ignore=tuple(ignore or ()),
+        protocols=tuple(protocol or ()),
+        threats=tuple(threat or ()),
+        defences=tuple(defence or ()),
+        effort=effort.value if effort else "",
+    )
+    asks = sys.stdin.isatty() and not said.enough
+    place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
+    wishes = completed(said, _ask if asks else None, lambda sentence: say(console, plain(sentence), whole=True))
+    while place is None:
+        wanted = _ask("Where is the plan written?", "plan.yaml") or "plan.yaml"
+        try:
+            place = _free(Path(wanted), force)
+        except BadInput as error:
+            say(console, plain(str(error)), whole=True)
+    made = draft(wishes, place.absolute().parent)
+    write_whole(place, made.text)
+    for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(['plumbob', 'audit', str(place)])}"):
+        say(console, plain(line), whole=True)
+
+
+def _free(path: Path, force: bool) -> Path:
+    """A place where a plan may be written: nothing is overwritten unasked."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise BadInput(f"--out: '{path}' is no file in a folder that exists")
+    if path.exists() and not force:
+        raise BadInput(f"'{path}' is there already; name another file (--out) or overwrite it (--force)")
+    return path
+
+
+def _ask(question: str, default: str) -> str:
+    """One answer from the person at the terminal; nothing typed means the default."""
+    try:
+        return input(f"{question}{f' [{default}]' if default else ''}\n> ")
+    except EOFError as error:
+        raise BadInput("the answers ended before the last question; nothing was written") from error
+
+
 @app.command(epilog="Example: plumbob audit plan.yaml --out my-audit --workers 2")
 def audit(
     plan: Annotated[
@@ -101,11 +171,15 @@ def audit(
             help="Put pictures of the rows, real and recovered, into the report; only for data that may be shown.",
         ),
     ] = False,
+    gate: Annotated[
+        str | None, typer.Option(help="What must hold, such as 'max_gain<0.2'; else exit code 1 (default: the plan's).")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the gate's outcome as JUnit XML to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
-    from plumbob.audit.plan import Plan, read_plan
+    from plumbob.audit.plan import Plan, check_gate, read_plan
     from plumbob.report.terminal import print_summary
 
     if recorded is not None:
@@ -119,24 +193,58 @@ def audit(
         changes["seed"] = _at_least(seed, 0, "--seed")
     if effort is not None:
         changes["effort"] = effort.value
+    if gate is not None:
+        changes["gate"] = gate
     chosen = chosen.model_copy(update=changes)
+    chosen = chosen.swept() if sweep else chosen
+    conditions = check_gate(chosen)
+    _check_junit(junit, conditions is not None)
     with _progress("auditing", "trials") as advance:
         result = run_audit(
-            chosen.swept() if sweep else chosen,
+            chosen,
             out,
             workers=workers,
             transcripts=transcripts,
             show_pictures=show_pictures,
-            command=_command(plan, seed, effort, sweep, show_pictures, recorded, threat),
+            command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat),
             progress=advance,
         )
     if as_json:
         for finding in result.findings:
             print(finding.to_line())
+    else:
+        console = Console()
+        print_summary(result.findings, console)
+        console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
+    if conditions is not None:
+        _pass(conditions, chosen, result.findings, junit, as_json)
+
+
+def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
+    """Say whether the gate holds, and leave with exit code 1 if it does not."""
+    from plumbob.app import write_whole
+    from plumbob.audit.run import unmeasured
+    from plumbob.report import gating
+
+    checks, untold = gate.check(findings), unmeasured(plan)
+    if junit is not None:
+        write_whole(junit, gating.junit(gate, checks, untold))
+    if as_json:
+        print(gating.gate_line(gate, checks, untold))
+    else:
+        gating.print_gate(gate, checks, untold, Console())
+    if not all(check.holds for check in checks):
+        raise typer.Exit(1)
+
+
+def _check_junit(path: Path | None, gated: bool) -> None:
+    """Before the work starts: there must be something to write, and somewhere to write it."""
+    if path is None:
         return
-    console = Console()
-    print_summary(result.findings, console)
-    console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
+    if not gated:
+        raise BadInput("--junit writes what the gate found; say which gate (--gate, or 'gate' in the plan)")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise BadInput(f"--junit: '{path}' is no file in a folder that exists")
 
 
 def _plan_of_recording(plan: Path | None, recorded: Path, threats: list[str] | None) -> Plan:
@@ -155,6 +263,7 @@ def _command(
     effort: Effort | None,
     sweep: bool,
     show_pictures: bool,
+    gate: str | None = None,
     recorded: Path | None = None,
     threats: list[str] | None = None,
 ) -> str:
@@ -166,6 +275,7 @@ def _command(
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--sweep"] if sweep else []
     words += ["--show-pictures"] if show_pictures else []
+    words += ["--gate", gate] if gate is not None else []
     return shlex.join(words)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -17,6 +20,9 @@ import pytest
 from rich.console import Console
 
 from plumbob import listing
+from plumbob.audit.plan import read_plan
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 TINY = """
 data: breast
@@ -169,6 +175,48 @@ def test_a_plan_that_cannot_be_run_on_its_data_leaves_no_folder(tmp_path: Path, 
 def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path)
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
+
+
+def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
+    words = ("audit", "plan.yaml", "--out", "out")
+    holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)
+    assert holds.returncode == 0, holds.stderr
+    assert "Gate holds: exact_columns<30 and min_accuracy>0.5" in holds.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
+    broken = plumbob(*words, "--gate", "max_gain<0.01", "--junit", "gate.xml", cwd=tmp_path)
+    assert broken.returncode == 1
+    assert broken.stderr == ""
+    assert "Report: out/report.html" in broken.stdout
+    assert "Gate broken: max_gain<0.01" in broken.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") != "0"
+    assert "gate: max_gain<0.01" in (tmp_path / "out" / "plan.yaml").read_text()
+
+
+def test_the_gate_of_the_plan_counts_unless_the_flag_says_otherwise(plan: Path, tmp_path: Path) -> None:
+    words = ("audit", "plan.yaml", "--out", "out", "--json")
+    bare = plumbob(*words, cwd=tmp_path)
+    plan.write_text(TINY + "gate: max_gain<0.01\n")
+    told = plumbob(*words, cwd=tmp_path)
+    assert (bare.returncode, told.returncode) == (0, 1)
+    *findings, last = told.stdout.splitlines()
+    assert findings == bare.stdout.splitlines()
+    assert json.loads(last)["holds"] is False
+    assert {"column", "attack", "threat", "defence", "value", "low", "high"} <= set(json.loads(last)["broken_by"][0])
+    assert plumbob(*words, "--gate", "min_accuracy>0.5", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--gate", "max_gain<20"], "always holds"),
+        (["--gate", "max_gian<0.2"], "did you mean 'max_gain'?"),
+        (["--junit", "gate.xml"], "say which gate (--gate"),
+        (["--gate", "max_gain<0.2", "--junit", "nowhere/gate.xml"], "no file in a folder that exists"),
+    ],
+)
+def test_a_wrong_gate_is_refused_before_the_work(plan: Path, tmp_path: Path, options: list[str], words: str) -> None:
+    assert words in refused(plumbob("audit", "plan.yaml", "--out", "out", *options, cwd=tmp_path))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:
@@ -346,6 +394,120 @@ def test_a_folder_with_other_things_is_refused(plan: Path, tmp_path: Path) -> No
     assert "is a file" in refused(plumbob("audit", "plan.yaml", "--out", "plan.yaml", cwd=tmp_path))
 
 
+FLAGS = ("init", "--party", "bank=bank.csv", "--party", "shop=shop.csv", "--id", "id", "--label", "default")
+QUICK = ("--effort", "quick", "--protocol", "decision_tree")
+
+
+def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> None:
+    for name in ("bank.csv", "shop.csv"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    made = plumbob(*FLAGS, *QUICK, "--out", "plan.yaml", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    assert made.returncode == 0, made.stderr
+    assert "shop: 400 rows, 400 different ids; columns: 3 numbers, 1 of two values" in made.stdout
+    assert "shared by all parties: 316 rows; 'bank' is active, its label has 2 classes" in made.stdout
+    assert made.stdout.endswith("Next: plumbob audit plan.yaml\n")
+    done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_plan_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    (tmp_path / "plan.yaml").write_text("mine")
+    assert "--force" in refused(plumbob(*FLAGS, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert (tmp_path / "plan.yaml").read_text() == "mine"
+    assert plumbob(*FLAGS, "--force", cwd=tmp_path, stdin=subprocess.DEVNULL).returncode == 0
+    assert read_plan(tmp_path / "plan.yaml").data.active == "bank"
+
+
+def test_without_a_person_a_missing_flag_is_named(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    words = list(FLAGS)
+    for flag, cut in (("--label", words[:-2]), ("--id", words[:-4]), ("--party", words[:1])):
+        assert flag in refused(plumbob(*cut, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert not (tmp_path / "plan.yaml").exists()
+
+
+def test_hostile_column_names_from_files_to_the_gate(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    shop = pd.read_csv(tmp_path / "shop.csv")
+    names = {"basket": "<script>&\x1b[31m", "city": '"]]>: {- # *'}
+    shop.rename(columns=names).to_csv(tmp_path / "shop.csv", index=False)
+    made = plumbob(*FLAGS, *QUICK, "--ignore", "age", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    assert made.returncode == 0, made.stderr
+    words = ("--out", "out", "--gate", "mean(max_gain)<=0 and min_accuracy>0.99", "--junit", "gate.xml")
+    done = plumbob("audit", "plan.yaml", *words, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "\x1b" not in made.stdout + done.stdout
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("tests") == "2"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [(no_overlap, "do not overlap"), (label_constant, "label"), (text_in_a_number, "--ignore"), (no_file, "shop.csv")],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_init_refuses_what_cannot_work_and_writes_nothing(tmp_path: Path, spoil, words: str) -> None:
+    two_files(tmp_path)
+    spoil(tmp_path)
+    sentence = refused(plumbob(*FLAGS, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert words in sentence
+    assert "SECRETTEXT" not in sentence
+    assert not (tmp_path / "plan.yaml").exists()
+
+
+def dialogue(*words: str, answers: str, cwd: Path) -> tuple[int, str]:
+    """A command at a terminal of its own, with these lines typed."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "plumbob", *words]
+    running = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.close(theirs)
+    os.write(ours, answers.encode())
+    shown, _ = running.communicate(timeout=120)
+    os.close(ours)
+    return running.returncode, shown.decode()
+
+
+def test_a_dialogue_asks_again_and_takes_defaults(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    typed = [
+        "bank=bank.csv shop=shopp.csv",
+        "bank=bank.csv shop=shop.csv",
+        "",
+        "defalt",
+        "default",
+        "decision_tree",
+        "",
+        "none, rounding",
+        "heroic",
+        "quick",
+        "bank.csv",
+        "mine.yaml",
+    ]
+    code, shown = dialogue("init", answers="\n".join(typed) + "\n", cwd=tmp_path)
+    assert code == 0, shown
+    for words in ("did you mean 'shop.csv'?", "did you mean 'default'?", "no effort 'heroic'", "is there already"):
+        assert words in shown
+    plan = read_plan(tmp_path / "mine.yaml")
+    assert (plan.data.id, plan.data.label, plan.effort) == ("id", "default", "quick")
+    assert [part.name for part in (*plan.protocols, *plan.threats)] == ["decision_tree", "active"]
+    assert [defence.name for defence in plan.defences] == ["none", "rounding"]
+
+
+def test_a_dialogue_that_ends_early_writes_nothing(tmp_path: Path) -> None:
+    code, shown = dialogue("init", answers="breast\n\x04", cwd=tmp_path)
+    assert code == 2
+    assert "nothing was written" in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_at_a_terminal_flags_that_say_enough_ask_nothing(tmp_path: Path) -> None:
+    two_files(tmp_path)
+    code, shown = dialogue(*FLAGS, answers="", cwd=tmp_path)
+    assert code == 0
+    assert "> " not in shown
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path):
     """A real file system of 64 kB."""
@@ -413,7 +575,15 @@ def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["audit", "--help"], ["reproduce", "--help"], ["list", "--help"], ["data", "fetch", "--help"]]
+    "words",
+    [
+        ["--help"],
+        ["init", "--help"],
+        ["audit", "--help"],
+        ["reproduce", "--help"],
+        ["list", "--help"],
+        ["data", "fetch", "--help"],
+    ],
 )
 def test_help_has_an_example(words: list[str], tmp_path: Path) -> None:
     done = plumbob(*words, cwd=tmp_path)

@@ -9,7 +9,7 @@ five trials, the spread that was seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import TypeVar
@@ -202,7 +202,7 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     level = "leak" if level == "exact" and set(levels) != {"exact"} else level
     leaking = [part for part, found in zip(parts, levels, strict=True) if found != "none"]
     shown = leaking or parts
-    gain, margin = _gain_and_margin(shown)
+    gain, margin = interval([part.gain for part in shown], fmean(part.gain_error for part in shown))
     rank = fmean(abs(part.rank) for part in shown)
     return Verdict(
         column=parts[0].name,
@@ -226,13 +226,12 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     )
 
 
-def _gain_and_margin(parts: list[ColumnScore]) -> tuple[float, float]:
-    """Mean gain and its margin: a 95 % interval, or the spread seen where trials are few; no gain exceeds 1."""
-    row_error = fmean(part.gain_error for part in parts)
-    gain, margin = mean_and_margin([part.gain for part in parts], row_error)
-    if 1 < len(parts) < FEW:
-        margin = max(abs(part.gain - gain) for part in parts) + 1.96 * row_error
-    return gain, margin
+def interval(values: Sequence[float], row_error: float) -> tuple[float, float]:
+    """A mean over trials and its margin: a 95 % interval, or the spread seen where trials are few."""
+    mean, margin = mean_and_margin(values, row_error)
+    if 1 < len(values) < FEW:
+        margin = max(abs(value - mean) for value in values) + 1.96 * row_error
+    return mean, margin
 
 
 def _level(part: ColumnScore, limit: float, rows: int) -> str:

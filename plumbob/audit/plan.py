@@ -19,6 +19,7 @@ from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
 from plumbob.attacks.codes import code_named
 from plumbob.audit import sweep
+from plumbob.audit.gate import Gate
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import Defence, defence_named
@@ -221,6 +222,7 @@ class Plan(_Part):
     rows: int | None = Field(default=None, ge=50, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
+    gate: str | None = None
 
     @field_validator("unknown")
     @classmethod
@@ -241,6 +243,7 @@ class Plan(_Part):
             attack_named(attack)
         for defence in self.defences:
             defence.defence()
+        check_gate(self)
         for kind, chosen in (("protocol", self.protocols), ("defence", self.defences)):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
@@ -315,7 +318,21 @@ class Plan(_Part):
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json")).encode()).hexdigest()
+        """A hash of what is audited; what is asked of the findings afterwards does not change them."""
+        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json", exclude={"gate"})).encode()).hexdigest()
+
+
+def check_gate(plan: Plan) -> Gate | None:
+    """The plan's gate, refused where no threat of the plan could ever answer it."""
+    if plan.gate is None:
+        return None
+    gate = Gate.parse(plan.gate)
+    if gate.about_labels and all(threat.threat().active for threat in plan.threats):
+        raise BadInput(
+            "gate: 'max_label_accuracy' is about curious parties without the label; "
+            "every threat of the plan has the active party among them"
+        )
+    return gate
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -339,17 +356,24 @@ def read_plan(path: Path) -> Plan:
     try:
         if path.stat().st_size > PLAN_LIMIT:
             raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes; that is no plan")
-        raw = yaml.load(path.read_text(encoding="utf-8"), _PlainLoader)
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BadInput(f"no plan at {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
+    return plan_from_text(text, str(path), path.parent)
+
+
+def plan_from_text(text: str, source: str, folder: Path) -> Plan:
+    """A plan from YAML; paths in it are taken from `folder`."""
+    try:
+        raw = yaml.load(text, _PlainLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise BadInput(f"{path}{where}: not valid YAML: {problem}") from error
-    return make_plan(raw if raw is not None else {}, source=str(path), folder=path.parent)
+        raise BadInput(f"{source}{where}: not valid YAML: {problem}") from error
+    return make_plan(raw if raw is not None else {}, source=source, folder=folder)
 
 
 def make_plan(raw: Any, source: str = "plan", folder: Path = Path()) -> Plan:

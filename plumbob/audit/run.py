@@ -94,6 +94,17 @@ def untried(plan: Plan) -> list[str]:
     return notes
 
 
+def unmeasured(plan: Plan) -> list[str]:
+    """Situations of a plan that no attack fits, so that nothing is known of them."""
+    found = []
+    for protocol in plan.protocols:
+        measured = {(case.defence.title, case.threat.name) for case in cases(plan, Unit(protocol, 0))}
+        for defence, threat in product(defences_for(plan, protocol), plan.threats):
+            if (defence.title, threat.name) not in measured:
+                found.append(f"{protocol.title}, threat {threat.name}, defence {defence.title}")
+    return found
+
+
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination."""
     defences = defences_for(plan, unit.protocol)

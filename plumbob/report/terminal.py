@@ -31,12 +31,12 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
     choices = frontiers(findings, summaries)
     shown = protection.shown(found, choices)
     worst = max((answer.level for answer in found), key=LEVELS.index, default="none")
-    _say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
+    say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
     for ciphers in encryption(findings, found):
-        _say(console, ciphers.headline, "bold")
-        _say(console, f"  {ciphers.sent}")
+        say(console, ciphers.headline, "bold")
+        say(console, f"  {ciphers.sent}")
     for choice in choices:
-        _say(console, protection.advice(choice), "bold")
+        say(console, protection.advice(choice), "bold")
         console.print(_protection_table(choice, console))
     several = len({answer.scene.threat for answer in found}) > 1
     for answer in shown:
@@ -45,15 +45,15 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
     if columns:
         console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
     if len(columns) > SHOWN_COLUMNS:
-        _say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
+        say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
     for answer in shown:
-        _say(console, f"{answer.scene.words}, {answer.scene.learner}:", "bold")
+        say(console, f"{answer.scene.words}, {answer.scene.learner}:", "bold")
         for summary in answer.summaries:
-            _say(console, f"  {setting_line(summary)}")
+            say(console, f"  {setting_line(summary)}")
     if len(shown) < len(found):
-        _say(console, f"and {len(found) - len(shown):,} situations with other defences in the report", "dim")
+        say(console, f"and {len(found) - len(shown):,} situations with other defences in the report", "dim")
     if found:
-        _say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
+        say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
 
 
 def setting_line(summary: Summary) -> str:
@@ -78,10 +78,10 @@ def setting_line(summary: Summary) -> str:
 def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool) -> None:
     if not alone:
         icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.scene.threat)})" if threat else ""
-        _say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
+        say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
     said = (words.how(answer), words.pictures(answer))
     for sentence in filter(None, (*said, words.sure(answer), words.scope(answer)) if alone else said):
-        _say(console, f"  {sentence}")
+        say(console, f"  {sentence}")
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:
@@ -135,8 +135,9 @@ def _protection_cells(choice: Frontier, option: Option) -> tuple[str, ...]:
     )
 
 
-def _say(console: Console, sentence: str, style: str = "") -> None:
-    console.print(Text(_fit(sentence, console), style=style))
+def say(console: Console, sentence: str, style: str = "", *, whole: bool = False) -> None:
+    """One sentence, never read as markup; `whole` on one line, for logs that are searched."""
+    console.print(Text(_fit(sentence, console), style=style), soft_wrap=whole)
 
 
 def _fit(text: str, console: Console) -> str:

@@ -1,0 +1,484 @@
+"""A first plan: from what a person says, in flags or when asked, and from a look into the files.
+
+What cannot work is refused here, with the sentence the audit would give. What was seen is told in counts, never in
+values. The plan that comes out has a comment for every key, with the alternatives that fit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from plumbob.attacks import Attack, attacks
+from plumbob.audit import sweep
+from plumbob.audit.fit import check_fit
+from plumbob.audit.plan import EFFORTS, Plan, make_plan, plan_from_text
+from plumbob.audit.source import Source, open_source
+from plumbob.data import registry
+from plumbob.data.align import canonical
+from plumbob.data.files import read_frame
+from plumbob.data.prepare import CHOICES
+from plumbob.data.recognise import count, recognise
+from plumbob.defences import DEFENCES, defence_named
+from plumbob.errors import BadInput, suggest
+from plumbob.protocols import PROTOCOLS, TRAINING, any_protocol_named
+from plumbob.threats import THREATS
+
+Ask = Callable[[str, str], str]  # a question and its default, to the answer
+Tell = Callable[[str], None]
+WIDTH = 110  # of the plan's comments
+FLAGS = {"set 'label_bins'": "say --label-bins", "put it under 'ignore'": "say --ignore", "('active')": "(--active)"}
+FLAGS |= {"put the column under 'ignore'": "leave it out (--ignore)"}
+_PLAIN = re.compile(r"(\.\./)*[A-Za-z_]([A-Za-z0-9_ ./+-]*[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What somebody wants audited, as far as it was said."""
+
+    data: str = ""
+    parties: dict[str, Path] = field(default_factory=dict)
+    id: str = ""
+    label: str = ""
+    label_bins: int | None = None
+    active: str = ""
+    ignore: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
+    threats: tuple[str, ...] = ()
+    defences: tuple[str, ...] = ()
+    effort: str = ""
+
+    @property
+    def enough(self) -> bool:
+        """Whether nothing is missing that has no default."""
+        return bool(self.data or (self.parties and self.id and self.label))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan that can be run, as commented YAML, and what was seen on the way to it."""
+
+    plan: Plan
+    text: str
+    seen: tuple[str, ...]
+
+
+def named_files(pairs: Iterable[str]) -> dict[str, Path]:
+    """Parties and their files, written `bank=bank.csv`.
+
+    >>> named_files(["bank=bank.csv"])
+    {'bank': PosixPath('bank.csv')}
+    """
+    found: dict[str, Path] = {}
+    for pair in pairs:
+        name, sign, file = pair.partition("=")
+        if not (name.strip() and sign and file.strip()):
+            raise BadInput(f"--party: expected NAME=FILE, such as bank=bank.csv, got '{pair}'")
+        if name.strip() in found:
+            raise BadInput(f"--party: '{name.strip()}' is named twice; every party has one file")
+        found[name.strip()] = Path(file.strip()).expanduser()
+    return found
+
+
+def completed(wishes: Wishes, ask: Ask | None, tell: Tell) -> Wishes:
+    """The wishes with what is missing: asked for where somebody can answer, else refused with the flag that says it."""
+    if wishes.data and wishes.parties:
+        raise BadInput("name a data set (--data) or a file for each party (--party), not both")
+    if ask is not None and not wishes.enough:
+        return _dialogue(wishes, ask, tell)
+    if not (wishes.data or wishes.parties):
+        raise BadInput("say what to audit: --party NAME=FILE for each party, or --data NAME")
+    if wishes.parties:
+        frames = _opened(wishes.parties)
+        if not wishes.id:
+            common = f"; in every file: {', '.join(_common(frames))}" if _common(frames) else ""
+            raise BadInput(f"say which column holds the ids, in every file (--id){common}")
+        if not wishes.label:
+            raise BadInput("say which column is the label (--label)")
+    return wishes
+
+
+def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
+    """Every question whose answer is missing; a wrong answer is told so and asked for again."""
+
+    def asked(question: str, default: str, use: Callable[[str], Wishes]) -> Wishes:
+        while True:
+            said = ask(question, default).strip() or default
+            try:
+                return use(said)
+            except BadInput as error:
+                tell(str(error))
+
+    if not (wishes.data or wishes.parties):
+        question = "What is audited? Your files as party=file party=file, or a name of `plumbob data list`"
+        wishes = asked(question, "breast", lambda said: _with_data(wishes, said))
+    if wishes.parties:
+        frames = _opened(wishes.parties)
+        if not wishes.id:
+            ids = "Which column of every file holds the ids?"
+            wishes = asked(ids, next(iter(_common(frames)), ""), lambda said: _with_id(wishes, said, frames))
+        if not wishes.label:
+            wishes = asked("Which column is the label?", "", lambda said: _with_label(wishes, said, frames))
+        holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
+        if not wishes.active and len(holders) > 1:
+            active = "Several files have it: which party is active, so that its label counts?"
+            wishes = asked(active, holders[0], lambda said: _with_active(wishes, said, holders))
+    if not wishes.protocols:
+        protocols = f"How do they train and predict? {', '.join((*PROTOCOLS, *TRAINING))}"
+        usual = " ".join(part.name for part in Plan().protocols)
+        wishes = asked(protocols, usual, lambda said: _with_protocols(wishes, _words(said)))
+    if not wishes.threats:
+        fitting = fitting_threats(wishes.protocols, wishes.active, tuple(wishes.parties))
+        threats = f"Who is curious? {', '.join(fitting)}"
+        first = "active" if "active" in fitting else next(iter(fitting), "active")
+        wishes = asked(threats, first, lambda said: _with_threats(wishes, _words(said)))
+    if not wishes.defences:
+        defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes.protocols))}"
+        wishes = asked(defences, "none", lambda said: _with_defences(wishes, _words(said)))
+    if not wishes.effort:
+        wishes = asked(f"How much effort? {', '.join(EFFORTS)}", "standard", lambda said: _with_effort(wishes, said))
+    return wishes
+
+
+def _words(said: str) -> tuple[str, ...]:
+    return tuple(word for word in re.split(r"[\s,]+", said) if word)
+
+
+def _with_data(wishes: Wishes, said: str) -> Wishes:
+    if "=" not in said:
+        return replace(wishes, data=registry.find(said).name)
+    try:
+        parties = named_files(shlex.split(said))
+    except ValueError as error:
+        raise BadInput("a quotation mark is not closed") from error
+    _opened(parties)
+    return replace(wishes, parties=parties)
+
+
+def _with_id(wishes: Wishes, said: str, frames: Mapping[str, pd.DataFrame]) -> Wishes:
+    for name, frame in frames.items():
+        if said not in frame.columns:
+            raise BadInput(f"party '{name}': no id column '{said}'{suggest(said, list(frame.columns))}")
+    return replace(wishes, id=said)
+
+
+def _with_label(wishes: Wishes, said: str, frames: Mapping[str, pd.DataFrame]) -> Wishes:
+    columns = [column for frame in frames.values() for column in frame.columns]
+    if said not in columns:
+        raise BadInput(f"no party has a label column '{said}'{suggest(said, columns)}")
+    return replace(wishes, label=said)
+
+
+def _with_active(wishes: Wishes, said: str, holders: Sequence[str]) -> Wishes:
+    if said not in holders:
+        raise BadInput(f"'{said}' does not have the label{suggest(said, holders)}")
+    return replace(wishes, active=said)
+
+
+def _with_protocols(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
+    for name in said:
+        any_protocol_named(name)
+    return replace(wishes, protocols=said)
+
+
+def _with_threats(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
+    fitting = fitting_threats(wishes.protocols, wishes.active, tuple(wishes.parties))
+    for name in said:
+        if name not in fitting:
+            raise BadInput(f"no threat '{name}' that fits{suggest(name, fitting)}")
+    return replace(wishes, threats=said)
+
+
+def _with_defences(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
+    if said != (sweep.NAME,):
+        for name in said:
+            defence_named(name)
+    return replace(wishes, defences=said)
+
+
+def _with_effort(wishes: Wishes, said: str) -> Wishes:
+    if said not in EFFORTS:
+        raise BadInput(f"no effort '{said}'{suggest(said, list(EFFORTS))}")
+    return replace(wishes, effort=said)
+
+
+def _opened(parties: Mapping[str, Path], text: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+    if len(parties) < 2:
+        raise BadInput("a federation needs at least two parties; name each with its file (--party NAME=FILE)")
+    return {name: read_frame(file, text=text) for name, file in parties.items()}
+
+
+def _common(frames: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Columns that every file has, those without repeated values first: where ids are likely."""
+    first, *others = frames.values()
+    shared = [str(column) for column in first.columns if all(column in other.columns for other in others)]
+    return sorted(shared, key=lambda column: not first[column].is_unique)
+
+
+def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str]) -> list[str]:
+    """Built-in threats that some attack fits on one of the protocols, and that these parties can make up."""
+    names = parties or ("active", "passive")
+    fitting = []
+    for threat in THREATS.values():
+        try:
+            threat.curious(active or names[0], names)
+        except BadInput:
+            continue
+        if any(attack.why_not(name, threat) is None for attack in _usual() for name in protocols):
+            fitting.append(threat.name)
+    return fitting
+
+
+def fitting_protocols(threats: Sequence[str]) -> list[str]:
+    """Protocols on which some attack fits one of the threats."""
+    known = [THREATS[name] for name in threats if name in THREATS]
+    kinds = (*PROTOCOLS, *TRAINING)
+    return [name for name in kinds if any(a.why_not(name, threat) is None for a in _usual() for threat in known)]
+
+
+def _usual() -> list[Attack]:
+    """The attacks of a plan that names none."""
+    return [attack for attack in attacks().values() if attack.by_default]
+
+
+def fitting_defences(protocols: Sequence[str]) -> list[str]:
+    """Defences that change something on one of the protocols, and `none`."""
+    chosen = [any_protocol_named(name) for name in protocols]
+    return [name for name in DEFENCES if any(sweep.fits(defence_named(name), protocol) for protocol in chosen)]
+
+
+def draft(wishes: Wishes, folder: Path) -> Draft:
+    """The plan of completed wishes for a file in `folder`, tried on its data."""
+    usual = tuple(part.name for part in Plan().protocols)
+    wishes = replace(
+        wishes,
+        protocols=wishes.protocols or usual,
+        threats=wishes.threats or ("active",),
+        defences=wishes.defences or ("none",),
+        effort=wishes.effort or "standard",
+    )
+    _check_names(wishes)
+    frames = _opened(wishes.parties, text=[wishes.id]) if wishes.parties else {}
+    holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
+    if len(holders) > 1 and not wishes.active:
+        raise BadInput(f"parties {', '.join(holders)} all have a column '{wishes.label}'; say whose it is (--active)")
+    wishes = replace(wishes, active=wishes.active or next(iter(holders), ""))
+    with _flags():
+        plan = make_plan(_raw(wishes, "refuse"), folder=folder)
+        kinds = {name: _kinds(name, frame, wishes) for name, frame in frames.items()}
+        gaps = sum(gap for _, gap in kinds.values())
+        missing = "median" if gaps else "refuse"
+        plan = make_plan(_raw(wishes, missing), folder=folder)
+        quick = plan.data.model_copy(update={"align": "ids"})  # the same rows, without the cryptography
+        source = open_source(quick, plan.seed)
+        check_fit(plan.filled(), source)
+    text = _text(wishes, folder, source, missing)
+    if plan_from_text(text, "the plan", folder).digest != plan.digest:
+        raise BadInput("a name of these data cannot be written in a plan; rename the party, file or column")
+    return Draft(plan, text, (*_seen(wishes, frames, kinds), *_shared(wishes, source, gaps)))
+
+
+@contextmanager
+def _flags() -> Iterator[None]:
+    """Sentences about keys of the plan name the flag of the command where there is one."""
+    try:
+        yield
+    except BadInput as error:
+        words = str(error).removeprefix("plan: ")
+        for key, flag in FLAGS.items():
+            words = words.replace(key, flag)
+        raise BadInput(words) from error
+
+
+def _check_names(wishes: Wishes) -> None:
+    """What fits nothing is answered with what would fit."""
+    for name in wishes.protocols:
+        any_protocol_named(name)
+    for name in wishes.threats:
+        if name not in THREATS:
+            raise BadInput(f"no threat '{name}'{suggest(name, list(THREATS))}")
+    fitting = fitting_protocols(wishes.threats)
+    if not set(wishes.protocols) & set(fitting):
+        raise BadInput(
+            f"no attack fits {' or '.join(wishes.threats)} on {' or '.join(wishes.protocols)}; "
+            f"with --threat {wishes.threats[0]} take --protocol {' or '.join(fitting)}"
+        )
+
+
+def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
+    """The plan as plain data."""
+    data: dict[str, Any] = {"name": wishes.data} if wishes.data else {}
+    if wishes.parties:
+        data = {
+            "parties": {name: {"file": str(file.resolve())} for name, file in wishes.parties.items()},
+            "id": wishes.id,
+            "label": wishes.label,
+            "rules": {"missing": missing},
+        }
+        data |= {"active": wishes.active} if wishes.active else {}
+    if wishes.label_bins is not None:
+        data["label_bins"] = wishes.label_bins
+    data["ignore"] = list(wishes.ignore)
+    defences: Any = sweep.NAME if wishes.defences == (sweep.NAME,) else list(wishes.defences)
+    rest = {"protocols": list(wishes.protocols), "threats": list(wishes.threats), "defences": defences}
+    return {"data": data, **rest, "effort": wishes.effort}
+
+
+# what was seen
+
+
+def _kinds(party: str, frame: pd.DataFrame, wishes: Wishes) -> tuple[Counter[str], int]:
+    """How many columns of each kind a party's file has, and how many of their cells are missing."""
+    skipped = {wishes.id, *wishes.ignore} | ({wishes.label} if party == wishes.active else set())
+    names = [str(name) for name in frame.columns if name not in skipped]
+    cells = [recognise(frame[name], name, f"party '{party}'") for name in names]
+    usable = [one for one in cells if one.kind not in ("text", "identifier")]
+    return Counter(one.kind for one in cells), sum(int(one.missing.sum()) for one in usable)
+
+
+def _seen(
+    wishes: Wishes, frames: Mapping[str, pd.DataFrame], kinds: Mapping[str, tuple[Counter[str], int]]
+) -> list[str]:
+    lines = []
+    for name, frame in frames.items():
+        found, gaps = kinds[name]
+        ids = len(set(canonical(frame[wishes.id])))
+        words = [f"{number} {_plural(kind, number)}" for kind, number in found.items()]
+        line = (
+            f"{name}: {count(len(frame), 'row')}, {count(ids, 'different id')}; columns: {', '.join(words) or 'none'}"
+        )
+        line += f"; {count(gaps, 'missing value')}" if gaps else ""
+        lines.append(line)
+    return lines
+
+
+def _plural(kind: str, number: int) -> str:
+    words = {"binary": "of two values", "text": "of free text, left out", "identifier": "without meaning, left out"}
+    if kind in words:
+        return words[kind]
+    return kind if number == 1 else {"category": "categories"}.get(kind, f"{kind}s")
+
+
+def _shared(wishes: Wishes, source: Source, gaps: int) -> list[str]:
+    rows, columns = source.values.shape
+    classes = count(len(source.classes), "class") if len(source.classes) == 1 else f"{len(source.classes)} classes"
+    if not wishes.parties:
+        dealt = "" if source.federation is not None else ", dealt out at random in each trial"
+        return [f"{wishes.data}: {rows:,} rows, {columns} columns{dealt}; label of {classes}"]
+    lines = [f"shared by all parties: {count(rows, 'row')}; '{wishes.active}' is active, its label has {classes}"]
+    lines += ["missing values are filled with medians; choose another rule under 'missing'"] if gaps else []
+    return lines + [note for note in source.notes if "dropped" in note]
+
+
+# the plan as text
+
+
+def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
+    """Every key with a comment; keys that are not needed stand there as comments."""
+    lines = [
+        *_comment("What `plumbob audit` shall do. Every key has a default; docs/plan.md lists them all."),
+        "",
+        "data:",
+    ]
+    lines += _data_lines(wishes, folder, source, missing)
+    threats = fitting_threats(wishes.protocols, wishes.active, tuple(wishes.parties))
+    others = [name for name in fitting_protocols(wishes.threats) if name not in wishes.protocols]
+    lines += ["", *_comment(f"How the parties train and predict together. Others that fit: {_or(others)}.")]
+    lines += [f"protocols: {_list(wishes.protocols)}"]
+    lines += ["", *_comment("Who is curious, and what it knows beyond its messages:")]
+    for name in dict.fromkeys((*wishes.threats, *threats)):
+        lines += _comment(f"  {name}: {THREATS[name].summary}")
+    lines += [f"threats: {_list(wishes.threats)}"]
+    lines += ["", *_comment("Without this key every attack that fits is tried, but those that take many iterations.")]
+    lines += ["# attacks: all"]
+    lines += [
+        "",
+        *_comment("What protects the columns: none, or sweep to try all and see which one to take; what fits here: "),
+    ]
+    lines[-1] = lines[-1].rstrip()
+    lines += _comment(f"  {', '.join(fitting_defences(wishes.protocols))}")
+    lines += _comment("Several are compared with each other. Two at once are written a+b.")
+    swept = wishes.defences == (sweep.NAME,)
+    lines += [f"defences: {sweep.NAME if swept else _list(wishes.defences)}"]
+    efforts = "; ".join(f"{name}: {e['trials']} trials, at most {e['rows']:,} rows" for name, e in EFFORTS.items())
+    lines += [
+        "",
+        *_comment(f"How much work. {efforts}. 'trials' and 'rows' replace these."),
+        f"effort: {wishes.effort}",
+    ]
+    lines += ["# trials: 5", "# rows: 2000"]
+    if not wishes.parties:
+        lines += ["", *_comment("Shares of the columns that the curious party does not hold."), "# unknown: [0.1, 0.3]"]
+    lines += [
+        "",
+        *_comment("Share of the rows that train the model; the attacks are on the others."),
+        "train_share: 0.5",
+    ]
+    lines += ["", *_comment("One seed, the same numbers."), "seed: 0"]
+    lines += ["", *_comment("What must hold for exit code 0, see docs/ci.md; every defence above is checked.")]
+    return "\n".join([*lines, "# gate: max_gain<0.2 and exact_columns==0", ""])
+
+
+def _data_lines(wishes: Wishes, folder: Path, source: Source, missing: str) -> list[str]:
+    ignore = ["", *_comment("Columns to leave out, whoever holds them.", 2), f"  ignore: {_list(wishes.ignore)}"]
+    if not wishes.parties:
+        note = "A data set of `plumbob data list`. Your own files: a 'file' for each party under 'parties', 'id' and 'label'."
+        return [*_comment(note, 2), f"  name: {_scalar(wishes.data)}", *ignore]
+    lines = _comment("Each party and its file (CSV or Parquet), as seen from this plan's folder.", 2) + ["  parties:"]
+    for name, file in wishes.parties.items():
+        lines.append(f"    {_scalar(name)}: {_scalar(os.path.relpath(file.resolve(), folder.resolve()))}")
+    lines += [
+        "",
+        *_comment("The column that names a person, the same in every file.", 2),
+        f"  id: {_scalar(wishes.id)}",
+    ]
+    classes = f"The column that the model predicts; {len(source.classes)} classes here."
+    lines += ["", *_comment(classes, 2), f"  label: {_scalar(wishes.label)}"]
+    lines += _comment("A label of many numbers is cut into classes by quantiles:", 2)
+    lines += [f"  label_bins: {wishes.label_bins}" if wishes.label_bins is not None else "  # label_bins: 4"]
+    lines += ["", *_comment("The party that holds the label.", 2), f"  active: {_scalar(wishes.active)}"]
+    align = "How rows are matched. psi: private set intersection; ids: the other parties show all their ids."
+    lines += ["", *_comment(align, 2), "  align: psi", *ignore]
+    lines += ["", *_comment("What to do with columns that are not plain numbers.", 2), "  rules:"]
+    choices = {
+        f"missing: {missing}": f"values; or {', '.join(w for w in CHOICES['missing'] if w != missing)}",
+        "categories: ordinal": "a code per value; or onehot, drop",
+        "dates: days": "since the earliest; or drop",
+        "constant: drop": "or keep",
+        "duplicates: first": "of several rows with one id; or last, refuse",
+    }
+    return lines + [f"    {rule}  # {words}" for rule, words in choices.items()]
+
+
+def _comment(text: str, indent: int = 0) -> list[str]:
+    mark = " " * indent + "# "
+    inner = text[: len(text) - len(text.lstrip())]
+    return textwrap.wrap(
+        text.strip(), WIDTH, initial_indent=mark + inner, subsequent_indent=mark + inner, break_on_hyphens=False
+    )
+
+
+def _or(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"[{', '.join(map(_scalar, names))}]"
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML on one line: as it is where nothing in it could mean anything else, else in quotation marks."""
+    if _PLAIN.fullmatch(text) and isinstance(yaml.safe_load(text), str):
+        return text
+    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)).strip()

@@ -1,0 +1,121 @@
+"""What a gate found: sentences for people, one line of JSON and JUnit XML for programs.
+
+Names come from data files. Sentences lose the characters that steer a terminal, XML those it cannot hold; JSON keeps
+names as they are, as findings do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from plumbob.audit.gate import Breach, Check, Gate, Situation
+from plumbob.report import answer as words
+from plumbob.report.terminal import say
+
+SHOWN = 10  # sentences a terminal shows; JSON and JUnit have all
+LEVELS = {"exact": "recovered exactly", "leak": "leaks", "order": "the order of its rows leaks"}
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def print_gate(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str], console: Console) -> None:
+    """Whether the gate holds, and what broke it."""
+    broken = sentences(checks)
+    verdict, style = ("Gate broken", "bold red") if broken else ("Gate holds", "bold green")
+    say(console, f"{verdict}: {gate.text}", style, whole=True)
+    for sentence in broken[:SHOWN]:
+        say(console, f"  {sentence}", whole=True)
+    if len(broken) > SHOWN:
+        say(console, f"  and {len(broken) - SHOWN:,} more; --json and --junit name them all", "dim", whole=True)
+    bare = any(not check.holds and not words.defended(check.situation.defence) for check in checks)
+    if bare and any(words.defended(check.situation.defence) for check in checks):
+        hint = "Every defence of the plan is checked, none as well: leave it out if it only serves to compare."
+        say(console, f"  {hint}", whole=True)
+    for place in unmeasured:
+        say(console, f"  Not checked, since no attack of this plan fits: {words.plain(place)}.", "dim", whole=True)
+
+
+def sentences(checks: Sequence[Check]) -> list[str]:
+    """One sentence for everything that broke a condition, in the gate's order."""
+    return [sentence for check in checks for sentence in _sentences(check)]
+
+
+def _sentences(check: Check) -> list[str]:
+    if check.holds:
+        return []
+    where = _where(check.situation)
+    if check.value is None:
+        return [f"{check.condition.words}: {_unmeasured(check.condition.measure.name)} ({where})."]
+    return [f"{check.condition.words}: {_what(check, breach)} ({where})." for breach in check.breaches]
+
+
+def _where(situation: Situation) -> str:
+    parts = {"protocol": situation.protocol, "threat": situation.threat, "defence": situation.defence}
+    return ", ".join(f"{kind} {words.short(name)}" for kind, name in parts.items())
+
+
+def _what(check: Check, breach: Breach) -> str:
+    measure = check.condition.measure
+    by = f" by {words.label(breach.attack)}" if breach.attack else ""
+    share = f", {words.percent(breach.unknown)} of the columns unknown" if breach.unknown is not None else ""
+    shown = f"{breach.value:.3f} (95 % interval {breach.low:.3f} to {breach.high:.3f})"
+    if measure.counts:
+        return f"column {words.short(breach.column)} {LEVELS[breach.level]}{by}, gain {shown}{share}"
+    if breach.column:
+        return f"column {words.short(breach.column)} has the gain {shown}{by}{share}"
+    if measure.more_is_better:
+        return f"the model's accuracy is {shown}{share}"
+    return f"labels are guessed with accuracy {shown}{by}{share}"
+
+
+def _unmeasured(measure: str) -> str:
+    if measure == "min_accuracy":
+        return "not measured, since the model did not learn in this audit"
+    return "not measured, since no attack here guesses labels"
+
+
+def gate_line(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> str:
+    """One line of JSON: the gate, whether it holds, and everything that broke it."""
+    broken = []
+    for check in (check for check in checks if not check.holds):
+        condition, situation = check.condition, asdict(check.situation)
+        for breach, sentence in zip(check.breaches or (None,), _sentences(check), strict=True):
+            broken.append(
+                {"condition": condition.words, "measure": condition.measure.name, "limit": condition.limit}
+                | {"measured": check.value, **situation, **(asdict(breach) if breach else {})}
+                | {"words": sentence}
+            )
+    holds = all(check.holds for check in checks)
+    line = {"gate": gate.text, "holds": holds, "broken_by": broken, "not_checked": list(unmeasured)}
+    return json.dumps(line, separators=(",", ":"), allow_nan=False)
+
+
+def junit(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> str:
+    """JUnit XML: one test case per condition and situation, one skipped for each situation that no attack fits."""
+    failures = sum(not check.holds for check in checks)
+    counts = {"tests": len(checks) + len(unmeasured), "failures": failures, "errors": 0, "skipped": len(unmeasured)}
+    numbers = {name: str(number) for name, number in counts.items()}
+    root = ElementTree.Element("testsuites", {"name": "plumbob", **numbers})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"gate {gate.text}", **numbers})
+    for check in checks:
+        place = f"{words.plain(check.situation.data)}, {_where(check.situation)}"
+        case = ElementTree.SubElement(suite, "testcase", classname=_legal(place), name=_legal(check.condition.words))
+        told = [_legal(sentence) for sentence in _sentences(check)]
+        if told:
+            failure = ElementTree.SubElement(case, "failure", message=told[0], type=check.condition.measure.name)
+            failure.text = "\n".join(told)
+    for place in unmeasured:
+        case = ElementTree.SubElement(suite, "testcase", classname=_legal(words.plain(place)), name="measured")
+        ElementTree.SubElement(case, "skipped", message="no attack of this plan fits")
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _legal(text: str) -> str:
+    """Without what XML 1.0 cannot hold, however it is escaped."""
+    return _NO_XML.sub("?", text)
