@@ -20,9 +20,9 @@ from plumbob.federation import FloatArray, IntArray
 
 TABLE = 2**20  # entries of the longer list at most
 ROOM = 2**22  # pairs looked at together
+WORK = 10**9  # pairs at all: more take minutes
 CHECKS = 24  # rows at which pairs are checked before all others
 CHANCE = -10  # log2 of the columns that may pass all rows by chance
-KEYED = 3  # of these, so many are matched at once
 SAMPLE = 20_000  # rows among which independent ones are looked for
 
 
@@ -67,9 +67,13 @@ def search(span: Span, levels: Sequence[float] = (0.0, 1.0), most: int = 1_024, 
     if off > step / 4 or (within is None and chance > CHANCE):
         return nothing
     checks = span.basis[distinct[others]] @ inverse
+    lists = _Lists.of(_varied(checks), values, off)
+    ranges = list(lists.ranges())
+    if sum(int((end - begin).sum()) for begin, end in ranges) > WORK:
+        return nothing
     judge, together = within or span, max(1, ROOM // len(span.basis))
     seen: dict[bytes, FloatArray] = {}
-    for starts in _matches(checks, values, off):
+    for starts in (match for begin, end in ranges for match in lists.matches(begin, end)):
         for place in range(0, len(starts), together):
             exact = span.basis @ (inverse @ starts[place : place + together].T)
             nearest = values[np.abs(exact[:, :, None] - values).argmin(axis=2)]
@@ -104,21 +108,55 @@ def _independent(rows: FloatArray) -> tuple[IntArray, IntArray]:
     return chosen, rest[np.argsort(-variety, kind="stable")[: 40 * CHECKS]]
 
 
-def _matches(checks: FloatArray, values: FloatArray, off: float) -> Iterator[FloatArray]:
-    """Values at the chosen rows that agree with the check rows, in batches."""
-    checks, rank = _varied(checks), checks.shape[1]
-    half = rank // 2
-    low, high = _all(values, half), _all(values, rank - half)
-    ours, theirs = checks[:, :half] @ low.T, checks[:, half:] @ high.T  # rows x entries
-    keyed = min(KEYED, len(checks))
-    weights = np.array([1.0, 0.618034, 0.381967])[:keyed]
-    key, other = weights @ ours[:keyed], weights @ theirs[:keyed]
-    order = np.argsort(key, kind="stable")
-    key, ours, low = key[order], np.ascontiguousarray(ours[:, order]), low[order]
-    wide = off * float(weights.sum()) + 1e-12
-    targets = np.unique(_all(values, keyed) @ weights) if keyed else np.zeros(1)
-    for begin, end in _ranges(key, other, targets, wide):
-        yield from _agreeing(begin, end, ours, theirs, low, high, values, off)
+@dataclass(frozen=True)
+class _Lists:
+    """All values of the first half of the chosen rows, sorted by their key, and of the second, with their sums at check rows."""
+
+    values: FloatArray
+    off: float
+    low: FloatArray  # entries x rows of the half
+    high: FloatArray
+    ours: FloatArray  # check rows x entries
+    theirs: FloatArray
+    weights: FloatArray  # of the check rows in the key
+
+    @classmethod
+    def of(cls, checks: FloatArray, values: FloatArray, off: float) -> _Lists:
+        half = checks.shape[1] // 2
+        low, high = _all(values, half), _all(values, checks.shape[1] - half)
+        ours, theirs = checks[:, :half] @ low.T, checks[:, half:] @ high.T
+        weights = np.array([1.0, 0.618034, 0.381967])[: len(checks)]
+        order = np.argsort(weights @ ours[: len(weights)], kind="stable")
+        return cls(values, off, low[order], high, np.ascontiguousarray(ours[:, order]), theirs, weights)
+
+    def ranges(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """For every sum that a match can have and every entry of the second list: where in the first list the rest lies."""
+        keyed = len(self.weights)
+        key, other = self.weights @ self.ours[:keyed], self.weights @ self.theirs[:keyed]
+        wide = self.off * float(self.weights.sum()) + 1e-12
+        for target in np.unique(_all(self.values, keyed) @ self.weights) if keyed else np.zeros(1):
+            begin = np.searchsorted(key, target - other - wide, side="left")
+            yield begin, np.searchsorted(key, target - other + wide, side="right")
+
+    def matches(self, begin: IntArray, end: IntArray) -> Iterator[FloatArray]:
+        """Pairs in these ranges that give a value at every check row, as values at the chosen rows, in batches."""
+        counts = end - begin
+        entries = np.flatnonzero(counts)
+        place = 0
+        while place < len(entries):
+            taken = entries[place : place + 1 + int(np.searchsorted(np.cumsum(counts[entries[place:]]), ROOM))]
+            place += len(taken)
+            second = np.repeat(taken, counts[taken])
+            starts = np.repeat(np.cumsum(counts[taken]) - counts[taken], counts[taken])
+            first = np.arange(len(second)) - starts + begin[second]
+            for ours, theirs in zip(self.ours, self.theirs, strict=True):
+                total = ours[first] + theirs[second]
+                near = np.abs(total[:, None] - self.values).min(axis=1) <= self.off
+                first, second = first[near], second[near]
+                if not len(first):
+                    break
+            if len(first):
+                yield np.hstack([self.low[first], self.high[second]])
 
 
 def _varied(checks: FloatArray) -> FloatArray:
@@ -131,43 +169,3 @@ def _all(values: FloatArray, places: int) -> FloatArray:
     """Every way to put values at so many places, one below the other."""
     grid = np.indices((len(values),) * places).reshape(places, -1).T if places else np.zeros((1, 0), dtype=np.int64)
     return values[grid]
-
-
-def _ranges(
-    key: FloatArray, other: FloatArray, targets: FloatArray, wide: float
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """For every target and entry of the second list: where in the sorted first list the rest lies."""
-    for target in targets:
-        begin = np.searchsorted(key, target - other - wide, side="left")
-        end = np.searchsorted(key, target - other + wide, side="right")
-        yield begin, end
-
-
-def _agreeing(
-    begin: IntArray,
-    end: IntArray,
-    ours: FloatArray,
-    theirs: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    values: FloatArray,
-    off: float,
-) -> Iterator[FloatArray]:
-    """Pairs in these ranges that give a value at every check row, as values at the chosen rows."""
-    counts = end - begin
-    entries = np.flatnonzero(counts)
-    place = 0
-    while place < len(entries):
-        taken = entries[place : place + 1 + int(np.searchsorted(np.cumsum(counts[entries[place:]]), ROOM))]
-        place += len(taken)
-        second = np.repeat(taken, counts[taken])
-        starts = np.repeat(np.cumsum(counts[taken]) - counts[taken], counts[taken])
-        first = np.arange(len(second)) - starts + begin[second]
-        for mine, theirs_here in zip(ours, theirs, strict=True):
-            total = mine[first] + theirs_here[second]
-            near = np.abs(total[:, None] - values).min(axis=1) <= off
-            first, second = first[near], second[near]
-            if not len(first):
-                break
-        if len(first):
-            yield np.hstack([low[first], high[second]])
