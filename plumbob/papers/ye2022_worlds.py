@@ -120,7 +120,7 @@ def binaries(log: Transcript) -> FloatArray:
 
 
 def with_sums(columns: FloatArray) -> FloatArray:
-    """The columns, and of those that never overlap all sums."""
+    """The columns, and of those that never overlap all sums that are not the same in every row."""
     overlap = columns.T @ columns
     apart = [j for j in range(columns.shape[1]) if np.delete(overlap[j], j).max(initial=0.0) == 0]
     if len(apart) < 2:
@@ -128,7 +128,7 @@ def with_sums(columns: FloatArray) -> FloatArray:
     sums = [
         columns[:, list(some)].sum(axis=1) for size in range(2, len(apart) + 1) for some in combinations(apart, size)
     ]
-    return np.column_stack([columns, *sums])
+    return np.column_stack([columns, *(total for total in sums if np.ptp(total) > 0)])
 
 
 def combined(vectors: FloatArray, columns: FloatArray) -> NDArray[np.bool_]:
