@@ -1,11 +1,11 @@
 """Binary columns (ours): every column of two values that the embeddings give away, with a certificate.
 
-The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022). Which columns of that span take two values
-    only? few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
+The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022). Those of the span that take two values only:
+    few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
     many dimensions   one null space narrows the span to what binary columns can lie in (lifting.py); then as above, by common
                       eigenvectors, or, where codes of categories have too many sums, by linear programmes (atoms.py)
-    few rows          columns that ascent finds and that pass the certificate; there may be others
-    with noise        columns that explain best what is seen (two_values.py), with no certificate but how well they fit
+    few rows          columns that ascent finds (two_values.py) and that pass the certificate; others may lie in it
+    with noise        columns that explain best what is seen, by the same ascent; they have no certificate
 Against masquerade (ye2022, Section VII): a column that is found may be fabricated and takes the place of a direction, so the
 rest is looked for once more where it is 0 and where it is 1, each less its mean.
 """
@@ -105,9 +105,7 @@ def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0
             return done.columns, done.complete and not span.doubtful
     if values != (0.0, 1.0):
         return np.zeros((len(span.basis), 0)), False
-    if (
-        span.rank > 1 and span.blur > WEAK
-    ):  # a direction that is mostly noise: what does not need it can still be certain
+    if span.rank > 1 and span.blur > WEAK:  # what does not need the noisiest direction can still be certain
         return exact(span.without_weakest(), rng)[0], False
     columns, complete = _narrowed(span, rng)
     return columns, complete and not span.doubtful

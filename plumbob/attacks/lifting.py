@@ -22,10 +22,8 @@ from plumbob.attacks.spans import Span
 from plumbob.federation import FloatArray
 
 ROWS = 1.5  # equations per unknown that are taken
-SMALL, MEDIUM = (
-    1_200,
-    4_500,
-)  # unknowns up to which all eigenvalues are worked out: always, and if there are many small ones
+SMALL = 1_200  # unknowns up to which all eigenvalues are worked out
+MEDIUM = 4_500  # the same where many of them are small
 BLOCK = 48  # null vectors looked for at first
 ROOM = 9_000  # unknowns at most: a matrix of 650 MB
 GAP = 1e3  # how much larger the next eigenvalue must be for a null space to count as one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +16,7 @@ from plumbob.audit.run import generator
 from plumbob.data import registry
 from plumbob.defences.rotation import random_orthogonal
 from plumbob.federation import Column, Federation, FloatArray, Party
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
+from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale
 from plumbob.papers.evidence import every, falls
 from plumbob.papers.ye2022_rotated import Rotated
 from plumbob.papers.ye2022_worlds import (
@@ -25,15 +24,16 @@ from plumbob.papers.ye2022_worlds import (
     TABLE_1,
     agreement,
     binaries,
+    by_table,
     combined,
     federation,
     found,
     trained,
     usual,
     with_sums,
-    words,
 )
 from plumbob.protocols import SplitNetwork
+from plumbob.scoring.score import sum_of
 from plumbob.transcript import Transcript
 
 SAME = 1e-9
@@ -136,16 +136,14 @@ def _recovered(name: str, scale: Scale, seed: int) -> Part:
 def binary_columns(scale: Scale, seed: int) -> Check:
     """Y3: Algorithm 1 and ours on the embeddings of all rows."""
     sets = names(scale) if scale == "paper" else (*names(scale), "mushroom")
-    parts = [part(name, partial(_recovered, name, scale, seed)) for name in sets]
-    measured = {"size": words(scale, sets)} | {key: value for one in parts for key, value in one.measured.items()}
-    answers = [answer for one in parts for answer in one.answers]
+    done = by_table(_recovered, sets, scale, seed)
     expected = "exactly bank 1, credit 1, mushroom 5, nursery 1, covertype 15 = 2^4 - 1 (all sums of 4 codes)"
     why = (
         "every column is found and nothing that is not made of them. Mushroom has more vectors than the paper says: where one "
         "column implies another (the rarer gill attachment goes with one size, spacing and stalk shape only) their difference is "
         "binary too, and no attacker can tell it from a column"
     )
-    return Check(every(answers), measured, expected, SIZES[scale].trials, why)
+    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials, why)
 
 
 def _table(rows: int, columns: int, rng: np.random.Generator) -> FloatArray:
@@ -244,11 +242,9 @@ def thinned(log: Transcript) -> Transcript:
 def noise(scale: Scale, seed: int) -> Check:
     """Y5: accuracy of Algorithm 2 and of ours against Gaussian masking."""
     sets = names(scale) if scale == "paper" else ("nursery",)
-    parts = [part(name, partial(_noisy, name, scale, seed)) for name in sets]
-    measured = {"size": words(scale, sets), "sigma": list(SIGMAS), "rows for the attacks, at most": SAMPLED}
-    measured |= {key: value for one in parts for key, value in one.measured.items()}
-    answers = [answer for one in parts for answer in one.answers]
-    curves = [curve for one in parts for curve in one.curves]
+    done = by_table(_noisy, sets, scale, seed)
+    measured = done.measured | {"sigma": list(SIGMAS), "rows for the attacks, at most": SAMPLED}
+    answers, curves = done.answers, done.curves
     points = [(x, y) for c in curves if "Algorithm 2" in c.name for x, y in zip(c.x, c.y, strict=True)]
     answers.append(falls([x for x, _ in points], [y for _, y in points]))
     figure = (Figure("noise", "sigma", "share of rows that agree", curves),) if scale == "paper" else ()
@@ -284,6 +280,12 @@ def _coded(values: FloatArray) -> FloatArray:
     )
 
 
+def _made_of(vector: FloatArray, columns: FloatArray) -> bool:
+    """Whether a vector or its opposite is a sum of columns that do not overlap, or a multiple of one of them."""
+    sums = sum_of(columns, vector) is not None or sum_of(columns, 1 - vector) is not None
+    return sums or any(np.linalg.matrix_rank(np.column_stack([vector, column])) == 1 for column in columns.T)
+
+
 def variants(scale: Scale, seed: int) -> Check:
     """Y8: biases, other pairs of values, codes of categories, columns of several known values."""
     rows = 1_500 if scale == "smoke" else 12_960
@@ -315,11 +317,13 @@ def variants(scale: Scale, seed: int) -> Check:
         else:
             two = real[:, [set(np.unique(real[:, j])) == {0.0, 0.5, 1.0} for j in range(real.shape[1])]]
             same = np.array([[bool((v == t).all()) for t in two.T] for v in vectors.T]).reshape(-1, two.shape[1])
+        other = vectors[:, ~same.any(axis=1)]
         measured[told] = (
-            f"{int(same.any(axis=0).sum())} of {two.shape[1]} columns exact, {int((~same.any(axis=1)).sum())} other vectors"
+            f"{int(same.any(axis=0).sum())} of {two.shape[1]} columns exact, {other.shape[1]} other vectors, of which "
+            f"{int(sum(_made_of(v, real) for v in other.T))} are sums of columns, their opposites or multiples of one"
         )
-        answers.append(bool(same.any(axis=0).all()) and two.shape[1] > 0)
-    why = "other vectors are sums of codes of one category, or of columns that take the same values"
+        answers += [bool(same.any(axis=0).all()) and two.shape[1] > 0, all(_made_of(v, real) for v in other.T)]
+    why = "codes of one category have sums that are binary, and half of a column of 0 and 1 takes known values, too"
     return Check(every(answers), measured, "every such column found exactly", 1, why)
 
 

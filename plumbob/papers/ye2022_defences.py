@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from plumbob.audit.run import generator
 from plumbob.defences import defence_named
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
+from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale
 from plumbob.papers.evidence import every
 from plumbob.papers.ye2022 import SIGMAS, names
-from plumbob.papers.ye2022_worlds import SIZES, agreement, binaries, found, trained, usual, words
+from plumbob.papers.ye2022_worlds import SIZES, agreement, binaries, by_table, found, sent, trained, usual
 from plumbob.transcript import COORDINATOR, Transcript
 
 HOLDS, POINTS = 0.05, 0.01  # a defence holds if at most this much is learnt, for at most so much accuracy
@@ -72,18 +71,14 @@ def _masked(name: str, scale: Scale, seed: int) -> Part:
 
 def model_accuracy(scale: Scale, seed: int) -> Check:
     """Y6: accuracy of the model under noise and under masquerade."""
-    sets = names(scale)
-    parts = [part(name, partial(_masked, name, scale, seed)) for name in sets]
-    measured = {"size": words(scale, sets)} | {key: value for one in parts for key, value in one.measured.items()}
-    answers = [answer for one in parts for answer in one.answers]
-    curves = [curve for one in parts for curve in one.curves]
-    figure = (Figure("accuracy", "sigma", "test accuracy", curves),) if scale == "paper" else ()
+    done = by_table(_masked, names(scale), scale, seed)
+    figure = (Figure("accuracy", "sigma", "test accuracy", done.curves),) if scale == "paper" else ()
     expected = "accuracy falls as sigma grows; masquerade keeps it (within 1 point) and is above sigma 0.5"
-    return Check(every(answers), measured, expected, SIZES[scale].trials, "", figure)
+    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials, "", figure)
 
 
 def _misled(name: str, scale: Scale, seed: int) -> Part:
-    """One table of Y7 and Y10."""
+    """One table of Y7."""
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
     for trial in range(SIZES[scale].trials):
@@ -106,12 +101,12 @@ def _misled(name: str, scale: Scale, seed: int) -> Part:
 
 def masquerade(scale: Scale, seed: int) -> Check:
     """Y7: Algorithm 1 under masquerade."""
-    sets = names(scale)
-    parts = [part(name, partial(_misled, name, scale, seed)) for name in sets]
-    measured = {"size": words(scale, sets)} | {key: value for one in parts for key, value in one.measured.items()}
-    answers = [answer for one in parts for answer in one.answers]
+    done = by_table(_misled, names(scale), scale, seed)
     return Check(
-        every(answers), measured, "Algorithm 1 finds the fabricated column and nothing else", SIZES[scale].trials
+        every(done.answers),
+        done.measured,
+        "Algorithm 1 finds the fabricated column and nothing else",
+        SIZES[scale].trials,
     )
 
 
@@ -121,17 +116,17 @@ def _adaptive(name: str, scale: Scale, seed: int) -> Part:
     answers: list[bool | None] = []
     for trial in range(SIZES[scale].trials):
         log = trained(name, scale, seed + trial, "masquerade")
-        fake = log.sealed("passive")["fabricated"][:, 0]
-        rows = np.concatenate([m.payload for m in log.messages if m.name == "embeddings"])[fake == 0]
-        columns, _ = exact(Span.of(rows), generator(seed, "Y10"))
-        true = binaries(log)
-        same = agreement(columns, true[fake == 0]) == 1
+        seen, rng, true = sent(log), generator(seed, "Y10"), binaries(log)
+        first = exact(Span.of(seen), rng)[0]
+        fake = first[:, 0] == 1 if first.shape[1] else np.zeros(len(seen), dtype=bool)  # 0 and 1 may be swapped
+        columns, _ = exact(Span.of(seen[~fake]), rng)
+        same = agreement(columns, true[~fake]) == 1
         vectors = found(log, BinaryColumns(), seed).vectors
         assert vectors is not None
         near = gains(vectors, log)
         measured[f"{name}, trial {trial + 1}"] = (
-            f"rows where the fabricated bit is 0: {int(same.any(axis=0).sum())} of {true.shape[1]} columns exact; nearest on all "
-            f"rows: agrees {agreement(vectors, true).max(axis=0).round(3).tolist()}, guessing {usual(true).round(3).tolist()}, "
+            f"rows where the first column found is 0: {int(same.any(axis=0).sum())} of {true.shape[1]} columns exact; nearest on "
+            f"all rows: agrees {agreement(vectors, true).max(axis=0).round(3).tolist()}, guessing {usual(true).round(3).tolist()}, "
             f"gains {near.round(2).tolist()}"
         )
         answers.append(bool(same.any()) or bool((near > HOLDS).any()))
@@ -139,11 +134,8 @@ def _adaptive(name: str, scale: Scale, seed: int) -> Part:
 
 
 def adaptive(scale: Scale, seed: int) -> Check:
-    """Y10: the attacker keeps the rows where the fabricated column is 0 (exactly), or takes it out of all (nearest)."""
-    sets = names(scale)
-    parts = [part(name, partial(_adaptive, name, scale, seed)) for name in sets]
-    measured = {"size": words(scale, sets)} | {key: value for one in parts for key, value in one.measured.items()}
-    answers = [answer for one in parts for answer in one.answers]
+    """Y10: the attacker keeps the rows where the column it found is 0 (exactly), or takes it out of all (nearest)."""
+    done = by_table(_adaptive, names(scale), scale, seed)
     expected = (
         f"a true column found exactly, or with a gain above {HOLDS} over guessing the usual value, on every table"
     )
@@ -151,7 +143,7 @@ def adaptive(scale: Scale, seed: int) -> Check:
         "what is left when the fabricated bit is known has d - 1 dimensions, and a true column lies in it only if the lost "
         "direction does not touch it; so it is found nearly, not exactly"
     )
-    return Check(every(answers), measured, expected, SIZES[scale].trials, why)
+    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials, why)
 
 
 def _deeper(name: str, scale: Scale, seed: int) -> Part:
@@ -160,8 +152,7 @@ def _deeper(name: str, scale: Scale, seed: int) -> Part:
     answers: list[bool | None] = []
     for trial in range(SIZES[scale].trials):
         log = trained(name, scale, seed + trial, "deeper_cut", layers=2)
-        rows = np.concatenate([m.payload for m in log.messages if m.name == "embeddings"])
-        columns, complete = exact(Span.of(rows), generator(seed, "Y11"))
+        columns, complete = exact(Span.of(sent(log)), generator(seed, "Y11"))
         same = agreement(columns, binaries(log)) == 1
         vectors = found(log, BinaryColumns(), seed).vectors
         assert vectors is not None
@@ -176,12 +167,9 @@ def _deeper(name: str, scale: Scale, seed: int) -> Part:
 
 def deeper(scale: Scale, seed: int) -> Check:
     """Y11: two layers below the cut."""
-    sets = names(scale)
-    parts = [part(name, partial(_deeper, name, scale, seed)) for name in sets]
-    measured = {"size": words(scale, sets)} | {key: value for one in parts for key, value in one.measured.items()}
-    answers = [answer for one in parts for answer in one.answers]
+    done = by_table(_deeper, names(scale), scale, seed)
     expected = f"no column found exactly, and none with a gain above {HOLDS}"
-    return Check(every(answers), measured, expected, SIZES[scale].trials)
+    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials)
 
 
 def _compared(name: str, scale: Scale, seed: int) -> Part:
@@ -217,10 +205,8 @@ def _compared(name: str, scale: Scale, seed: int) -> Part:
 def frontier(scale: Scale, seed: int) -> Check:
     """P6: is there one that holds on all tables?"""
     sets = ("bank", "credit", "nursery", "mushroom") if scale == "paper" else ("nursery",)
-    parts = [part(name, partial(_compared, name, scale, seed)) for name in sets]
-    measured: dict[str, object] = {"size": words(scale, sets)}
-    measured |= {key: value for one in parts for key, value in one.measured.items()}
-    common = set.intersection(*(set(one.measured[f"{name}, holding"]) for name, one in zip(sets, parts, strict=True)))
+    measured = by_table(_compared, sets, scale, seed).measured
+    common = set.intersection(*(set(measured[f"{name}, holding"]) for name in sets))
     measured["holding on all"] = sorted(common)
     expected = (
         f"a defence with a worst gain of at most {HOLDS} and at most {POINTS:.0%} of accuracy lost, on every table"

@@ -7,8 +7,9 @@ epochs 20 times; the sizes below are fewer, and every outcome says how many.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 
 import numpy as np
@@ -19,7 +20,7 @@ from plumbob.audit.run import generator
 from plumbob.data import registry
 from plumbob.defences import defence_named
 from plumbob.federation import Federation, FloatArray, Party
-from plumbob.papers.claims import Scale
+from plumbob.papers.claims import Part, Scale, part
 from plumbob.protocols import SplitNetwork
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import Transcript
@@ -108,9 +109,22 @@ def _trained(name: str, scale: Scale, seed: int, defence: str, settings: str) ->
     return protected.train(target, others, generator(seed, "training", name))
 
 
+def by_table(work: Callable[[str, Scale, int], Part], sets: tuple[str, ...], scale: Scale, seed: int) -> Part:
+    """A check made table by table, each kept as soon as it is done: all figures, answers and curves of it."""
+    parts = [part(name, partial(work, name, scale, seed)) for name in sets]
+    measured = {"size": words(scale, sets)} | {key: value for one in parts for key, value in one.measured.items()}
+    answers = [answer for one in parts for answer in one.answers]
+    return Part(measured, answers, [curve for one in parts for curve in one.curves])
+
+
 def found(log: Transcript, attack: Attack, seed: int) -> Guess:
     """What the active party finds."""
     return attack.run(cut(log, THREAT), generator(seed, "attack", attack))
+
+
+def sent(log: Transcript) -> FloatArray:
+    """The passive party's embeddings of all rows, as the active party got them."""
+    return np.concatenate([m.payload for m in log.messages if m.name == "embeddings"])
 
 
 def binaries(log: Transcript) -> FloatArray:
