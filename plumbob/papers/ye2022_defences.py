@@ -126,8 +126,8 @@ def _adaptive(name: str, scale: Scale, seed: int) -> Part:
         near = gains(vectors, log)
         measured[f"{name}, trial {trial + 1}"] = (
             f"rows where the first column found is 0: {int(same.any(axis=0).sum())} of {true.shape[1]} columns exact; nearest on "
-            f"all rows: agrees {agreement(vectors, true).max(axis=0).round(3).tolist()}, guessing {usual(true).round(3).tolist()}, "
-            f"gains {near.round(2).tolist()}"
+            f"all rows: agrees {agreement(vectors, true).max(axis=0).round(3).tolist()}, "
+            f"guessing {usual(true).round(3).tolist()}, gains {near.round(2).tolist()}"
         )
         answers.append(bool(same.any()) or bool((near > HOLDS).any()))
     return Part(measured, answers)
