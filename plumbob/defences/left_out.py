@@ -2,7 +2,7 @@
 
     z = W x,   x with 0 in place of every column that takes two values or fewer
 What is in no message cannot be found in one, except as far as the other columns tell it. The cost is what the columns were
-worth to the model; measure it before anything else is tried, as it is often nothing.
+worth to the model; measure it before anything else is tried, as it may be nothing.
 """
 
 from __future__ import annotations
