@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.judge import group
 from plumbob.audit.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan, make_plan
 from plumbob.defences import DEFENCES
+from plumbob.papers.measured import RUNS, write
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
@@ -159,6 +161,40 @@ def test_every_attack_and_defence_has_a_page_that_the_index_names() -> None:
     ]
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert [page for page in pages if not (ROOT / "docs" / page).exists() or f"({page})" not in index] == []
+
+
+MEASURED = [f"attacks/{name}.md" for name in attacks()] + [
+    f"defences/{name}.md" for name in (*DEFENCES, "blinding", "masked_training") if name != "none"
+]
+
+
+@pytest.mark.parametrize("page", MEASURED)
+def test_pages_of_attacks_and_defences_have_formula_threat_meaning_and_chart(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert "## Algebra" in text
+    assert "## What it means for you" in text
+    assert "## Needs and sees" in text or "attacker does who knows" in text
+    assert re.search(r"!\[.+\]\(\.\./images/", text)
+
+
+def test_charts_of_pages_are_those_of_the_committed_findings(tmp_path: Path) -> None:
+    docs = ROOT / "docs"
+    for run in RUNS:
+        (tmp_path / "results" / run).mkdir(parents=True)
+        shutil.copy(docs / "results" / run / "findings.jsonl", tmp_path / "results" / run)
+    for kind in ("attacks", "defences"):
+        shutil.copytree(docs / kind, tmp_path / kind)
+    write(tmp_path)
+    for made in (path for path in tmp_path.rglob("*") if path.suffix in (".md", ".svg")):
+        there = docs / made.relative_to(tmp_path)
+        assert made.read_text(encoding="utf-8") == there.read_text(encoding="utf-8"), f"{there.name}: written by hand?"
+
+
+def test_the_python_reference_is_that_of_the_code() -> None:
+    names: dict[str, Any] = {"__name__": "docs", "__file__": str(ROOT / "docs" / "reference.py")}
+    exec(compile((ROOT / "docs" / "reference.py").read_text(encoding="utf-8"), "reference.py", "exec"), names)
+    written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert names["page"]() == written, "run python docs/reference.py"
 
 
 def test_the_attack_of_contributing_runs_on_a_view() -> None:

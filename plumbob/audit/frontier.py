@@ -200,6 +200,11 @@ def estimate(trials: Mapping[int, float]) -> Estimate:
     return Estimate(*mean_and_margin(list(trials.values())), dict(trials))
 
 
+def leak_of(findings: Sequence[Finding]) -> Estimate:
+    """What one attack learnt, trial by trial: the mean over columns of the gain, no column below 0."""
+    return _by_trial(findings, _leak)
+
+
 def _place(summary: Summary) -> tuple[str, str, str, str]:
     setting = summary.setting
     return setting.data, setting.protocol, setting.defence, setting.threat
@@ -229,7 +234,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
     metric = "values" if any(f.score.metric == "values" for f in spoken) else "branches"
     attacks = group(spoken, lambda f: f.attack)
     measured = {name: parts for name, parts in attacks.items() if parts[0].score.metric == metric}
-    leaks = {name: _by_trial(parts, _leak) for name, parts in attacks.items()}
+    leaks = {name: leak_of(parts) for name, parts in attacks.items()}
     errors = {name: _by_trial(parts, lambda f: f.score.error) for name, parts in measured.items()}
     hits = {name: _by_trial(parts, _hits) for name, parts in measured.items()}
     leak_attack = max(leaks, key=lambda name: leaks[name].mean)

@@ -1,0 +1,115 @@
+"""Write api.md from signatures and docstrings: `python docs/reference.py`. A test compares the page with the code."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).parent / "api.md"
+PUBLIC = {
+    "An audit": {
+        "plumbob": ["tap"],
+        "plumbob.app": ["run_audit", "Result"],
+        "plumbob.audit.plan": ["make_plan", "read_plan"],
+        "plumbob.audit.finding": ["read_findings", "Finding"],
+        "plumbob.audit.judge": ["summarise", "Summary", "Verdict"],
+        "plumbob.audit.frontier": ["frontiers", "Frontier"],
+        "plumbob.audit.gate": ["Gate"],
+    },
+    "Tables and parties": {
+        "plumbob.data.registry": ["load"],
+        "plumbob.data.prepare": ["prepare", "Rules"],
+        "plumbob.federation": ["Table", "Party", "Federation", "split", "split_at_random", "halves"],
+    },
+    "Protocols, transcripts, views": {
+        "plumbob.protocols": ["predict"],
+        "plumbob.protocols.base": ["Model", "Protocol"],
+        "plumbob.protocols.training": ["TrainingProtocol"],
+        "plumbob.transcript": ["Transcript", "Message"],
+        "plumbob.threats": ["Threat", "View", "cut"],
+    },
+    "Attacks, defences, scores": {
+        "plumbob.attacks": ["Attack", "Guess", "attack_named", "attacks"],
+        "plumbob.defences": ["Defence"],
+        "plumbob.scoring.score": ["truth_of", "score", "Score", "ColumnScore"],
+    },
+    "Errors": {"plumbob.errors": ["BadInput"]},
+}
+HEAD = """# Python reference
+
+What programs may rely on, written from the code by `python docs/reference.py`. [Transcripts and Python](transcripts.md)
+shows it at work, [CONTRIBUTING](../CONTRIBUTING.md) how to add an attack.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for heading, modules in PUBLIC.items():
+        parts.append(f"## {heading}\n")
+        for module, names in modules.items():
+            for name in names:
+                parts.append(entry(f"{module}.{name}", getattr(importlib.import_module(module), name)))
+    return "\n".join(parts)
+
+
+def entry(path: str, thing: Any) -> str:
+    """Signature and words of one function, or of a class with its public methods."""
+    lines = [f"### `{path}`\n", f"```text\n{signature(path.rpartition('.')[2], thing)}\n```\n", words(thing)]
+    if inspect.isclass(thing):
+        lines += [line for name, member in vars(thing).items() if (line := method(name, member))] + [""]
+    return "\n".join(lines)
+
+
+def method(name: str, member: Any) -> str:
+    """One line of a class; empty for what is not public or says nothing."""
+    told = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    if name.startswith("_") or not inspect.isfunction(told) or not inspect.getdoc(told):
+        return ""
+    return f"- `{name if isinstance(member, property) else signature(name, told, 1_000)}`: {words(told).strip()}"
+
+
+def signature(name: str, thing: Any, width: int = 110) -> str:
+    """As it is called, one argument a line where it is long."""
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        return f"{name}(sentence)"
+    told = inspect.signature(thing)
+    parts, star = [], False
+    for part in told.parameters.values():
+        if part.name in ("self", "cls"):
+            continue
+        if part.kind is part.KEYWORD_ONLY and not star:
+            parts, star = [*parts, "*"], True
+        stars = {part.VAR_POSITIONAL: "*", part.VAR_KEYWORD: "**"}.get(part.kind, "")
+        kind = "" if part.annotation is part.empty else f": {written(part.annotation)}"
+        parts.append(f"{stars}{part.name}{kind}{default(part)}")
+    gives = (
+        ""
+        if inspect.isclass(thing) or told.return_annotation is told.empty
+        else f" -> {written(told.return_annotation)}"
+    )
+    line = f"{name}({', '.join(parts)}){gives}"
+    return line if len(line) <= width else f"{name}(\n    " + ",\n    ".join(parts) + f",\n){gives}"
+
+
+def written(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def default(part: inspect.Parameter) -> str:
+    """Plain values as they are; of others only that there is one."""
+    if part.default is part.empty:
+        return ""
+    plain = part.default is None or isinstance(part.default, str | int | float | bool | tuple)
+    return f" = {part.default!r}" if plain else " = ..."
+
+
+def words(thing: Any) -> str:
+    """The docstring up to its first example."""
+    return (inspect.getdoc(thing) or "").split(">>>")[0].strip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
