@@ -86,7 +86,7 @@ def render(
     choices = frontiers(findings, summaries)
     shown = protection.shown(found, choices)
     columns = words.worst_columns(shown)
-    page = _templates().get_template("page.html.j2")
+    page = templates().get_template("page.html.j2")
     return page.render(
         policy=POLICY,
         title=plain(title),
@@ -119,18 +119,19 @@ def render(
     )
 
 
-def _templates() -> Environment:
-    templates = Environment(
+def templates() -> Environment:
+    """The house's templates: autoescaped, with the filters and words of reports."""
+    found = Environment(
         loader=PackageLoader("plumbob.report", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    templates.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
-    templates.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
-    templates.globals |= {"level_shapes": LEVEL_SHAPES}
-    return templates
+    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
+    found.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
+    found.globals |= {"level_shapes": LEVEL_SHAPES}
+    return found
 
 
 def _bind(text: str) -> str:
