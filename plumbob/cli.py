@@ -340,14 +340,14 @@ def view(
     if as_json:
         print(json.dumps([run.facts() for run in Runs(folder).all()], indent=1))
         return
-    with Server(folder, port) as server:
-        print(f"Audits: {server.url} (Control-C ends it)", flush=True)
-        if not no_browser and sys.stdout.isatty():
-            webbrowser.open(server.url)
-        try:
+    try:
+        with Server(folder, port) as server:
+            print(f"Audits: {server.url} (Control-C ends it)", flush=True)
+            if not no_browser and sys.stdout.isatty():
+                webbrowser.open(server.url)
             server.serve_forever()
-        except _Interrupted:  # the only way to end it, so it is no failure: exit code 0
-            return
+    except _Interrupted:  # the only way to end it, so it is no failure: exit code 0
+        return
 
 
 @app.command(epilog="Example: plumbob bench encryption --json")

@@ -21,9 +21,11 @@ READ = (
 PAGE = """# Who could learn what, and how
 
 Every protocol against every threat: which attacks apply, and why the others that work on the protocol do not.
-`plumbob list matrix` prints this page, which is made from the code. In a report, the section of the same name says which were run, and what they found.
+`plumbob list matrix` prints the same; both are made from the code. In a report, the section of this name says which were
+run, and what they found.
 What the threats are: [threats.md](threats.md).
 """
+HEADER = "| threat | who | knows | attacks that apply | do not, and why |\n|---|---|---|---|---|\n"
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,7 @@ def markdown(blocks: Sequence[Block]) -> str:
     for phase, same in group(blocks, lambda block: block.phase).items():
         parts.append(f"\n## In {phase}\n")
         for block in same:
-            parts.append(
-                f"\n### {label(block.protocol)}\n\n| threat | who | knows | attacks that apply | do not, and why |\n|---|---|---|---|---|\n"
-            )
+            parts.append(f"\n### {label(block.protocol)}\n\n{HEADER}")
             parts += [_line(row) for row in block.rows]
     return "".join(parts)
 

@@ -24,7 +24,8 @@ from plumbob.view.runs import ENVIRONMENT, FINDINGS, PLAN, REPORT, Runs
 
 HOST, PORT = "127.0.0.1", 8765
 TYPES = {REPORT: "text/html", FINDINGS: "text/plain", PLAN: "text/plain", ENVIRONMENT: "text/plain"}
-STRICT = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+OWN = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:"
+STRICT = f"{OWN}; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 SANDBOXED = f"{POLICY}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

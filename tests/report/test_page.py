@@ -162,7 +162,7 @@ def test_the_protection_is_recommended_at_the_top_and_costs_are_tabled() -> None
     text = page(samples.sweep())
     top = text.split('id="protection"')[0]
     assert "For logistic regression on bank, take hide_model: no leak above baseline was found" in top
-    assert "Only shadow inversion could be tried against it." in top
+    assert "Only the attack ‘shadow inversion’ could be tried against it." in top
     table = Reader(
         "<table>" + text.split('id="protection-table-1"')[1].split(">", 1)[1].split("</table>")[0] + "</table>"
     )
