@@ -89,7 +89,7 @@ class Breach:
     value: float
     low: float
     high: float
-    two_values: bool = False  # whether the column has no more than two
+    two_values: bool = False  # whether guess or column has no more than two
 
 
 @dataclass(frozen=True)

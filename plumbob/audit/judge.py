@@ -54,7 +54,7 @@ class Verdict:
     own_correlation: float
     score_correlation: float
     trials: int
-    two_values: bool = False  # whether the column has no more than two, so that it has no order to speak of
+    two_values: bool = False  # whether guess or column has no more than two, so that there is no order to speak of
     rows_exact: float | None = None  # rows hit beyond the best baseline: exactly, within 1 %, and by chance
     rows_1: float | None = None
     rows_1_chance: float | None = None
@@ -287,7 +287,7 @@ def in_words(
         by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
         return f"better than guessing by {by}{some}"
     if level == "order" and two_values:
-        return f"its two values are told apart in part (correlation {rank:.2f}){some}, with too many errors to beat guessing"
+        return f"high values are told from low ones (rank correlation {rank:.2f}){some}, the values are not learnt"
     if level == "order":
         return f"the order of the rows is learnt (rank correlation {rank:.2f}){some}, the values are not"
     return "no leak above baseline"

@@ -20,7 +20,7 @@ from plumbob.report.terminal import say
 
 SHOWN = 10  # sentences a terminal shows; JSON and JUnit have all
 LEVELS = {"exact": "recovered exactly", "leak": "leaks", "order": "the order of its rows leaks"}
-TOLD_APART = "has its two values told apart in part"
+TOLD_APART = "has its high values told from its low ones"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

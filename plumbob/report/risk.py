@@ -33,8 +33,12 @@ def sentence(answer: Answer) -> str:
         return ""
     counts, of = found.rows_at_risk, f"of {found.rows:,} people"
     hidden = "their one hidden column" if found.unknown_columns == 1 else f"all {found.unknown_columns} hidden columns"
-    if not any(counts[f"any_{t}"] for t in ("1", "5")):
-        return f"None {of} has a hidden column recovered to within 5 % that guessing misses."
+    if not answer.leaking:
+        hit, chance = few(counts["any_1"]), few(counts["any_1_chance"])
+        return (
+            f"{hit[0].upper()}{hit[1:]} {of} have a hidden column hit to within 1 % that guessing misses; the same guesses "
+            f"dealt to other people hit {chance}, and no column leaks: that is chance."
+        )
     said = f"{_start(counts['all_1'])} {of} have {hidden} recovered to within 1 %"
     if found.unknown_columns > 1:
         said += (
@@ -54,7 +58,7 @@ def sentence(answer: Answer) -> str:
 def short_sentence(answer: Answer) -> str:
     """The same for a terminal; empty where nobody is at risk or nobody counted."""
     found = worst(answer)
-    if found is None or not found.rows_at_risk["any_1"]:
+    if found is None or not answer.leaking or not found.rows_at_risk["any_1"]:
         return ""
     counts, of = found.rows_at_risk, f"of {found.rows:,} people"
     hidden = "their hidden column" if found.unknown_columns == 1 else f"all {found.unknown_columns} hidden columns"

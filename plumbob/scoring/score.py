@@ -57,7 +57,7 @@ class ColumnScore:
     rows_exact: int | None = None  # rows hit exactly that the best baseline misses; None where values are not scored
     rows_1: int | None = None  # the same within 1 % of the range
     rows_1_chance: float | None = None  # the same of guesses dealt to other rows
-    two_values: bool = False  # whether the column has no more than two
+    two_values: bool = False  # whether the guess or the column has no more than two
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
     own_correlation = metrics.mean_correlation(view.own, true)
     score_correlation = metrics.mean_correlation(_scores(view), true)
-    two_values = np.array([len(np.unique(column)) <= 2 for column in true.T])
+    two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
     # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
     risk = None if truth.tiles else at_risk(values, true, guesses, rng.spawn(1)[0])
     columns = []

@@ -87,7 +87,7 @@ def _own(url: str) -> bool:
 def test_every_chart_is_drawn(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["audit"].as_uri())
     charts = tab.locator("svg.chart")
-    assert charts.count() == 12 + 2  # three questions, and which protection
+    assert charts.count() == 12 + 2 + 1  # three questions, which protection, and before and after it
     for chart in charts.all():
         box = chart.bounding_box()
         assert box
@@ -142,7 +142,7 @@ def test_a_phone_does_not_scroll_sideways(tab: Page, files: dict[str, Path], kin
 
 def test_the_protection_chart_marks_the_choice_and_fades_the_dominated(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["sweep"].as_uri())
-    drawn = tab.locator("#protection svg.chart")
+    drawn = tab.locator("#protection .protection-chart > figure svg.chart")
     assert drawn.count() == 2
     for chart in drawn.all():
         assert chart.locator(".ring").count() == 1
@@ -150,7 +150,7 @@ def test_the_protection_chart_marks_the_choice_and_fades_the_dominated(tab: Page
         assert chart.locator("g.faded .mark").count() > 0
         assert chart.locator(".line.base").count() > 0
     overlaps = tab.evaluate(
-        """[...document.querySelectorAll('#protection svg.chart')].map(svg => {
+        """[...document.querySelectorAll('#protection .protection-chart > figure svg.chart')].map(svg => {
             const boxes = [...svg.querySelectorAll('text.name:not(.base)')].map(e => e.getBoundingClientRect());
             return boxes.some((a, i) => boxes.some((b, j) => i < j && a.top < b.bottom - 4 && b.top < a.bottom - 4));
         })"""

@@ -118,9 +118,9 @@ def test_settings_show_margins_only_where_there_are_trials() -> None:
 def test_three_questions_with_a_chart_each_per_scene() -> None:
     reader = Reader(page(samples.audit()))
     charts = [attrs for tag, attrs in reader.tags if tag == "svg" and attrs.get("class") == "chart"]
-    assert len(charts) == 3 + 3 + 2 * 3 + 2  # and which protection
+    assert len(charts) == 3 + 3 + 2 * 3 + 2 + 1  # and which protection, and before and after it
     assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in charts)
-    assert reader.count("figure") == 9 + 1
+    assert reader.count("figure") == 9 + 2
 
 
 def test_ids_are_unique() -> None:
