@@ -73,7 +73,7 @@ def of_column(verdict: Verdict, rows: int) -> str:
     if not verdict.rows_1:
         return "no row recovered beyond guessing"
     share = f" ({percent(verdict.rows_1 / rows)})" if round(verdict.rows_1) >= FEWEST else ""
-    exact = "all of them exactly" if verdict.rows_exact == verdict.rows_1 else f"{few(verdict.rows_exact)} exactly"
+    exact = "all of them exactly" if verdict.rows_exact >= verdict.rows_1 else f"{few(verdict.rows_exact)} exactly"
     chance = f"; by chance {few(verdict.rows_1_chance or 0.0)}"
     return f"{few(verdict.rows_1)} of {rows:,} rows{share} within 1 % beyond guessing, {exact}{chance}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,12 +88,6 @@ def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
 
 
 def test_old_findings_still_load() -> None:
-    line = samples.values(shares=(0.3,))[0].to_line()
-    for name in ("rows_at_risk", "rows_1_chance", "rows_1", "rows_exact", "two_values", "usual_class"):
-        assert f'"{name}":' in line
-        line = line.replace(f'"{name}":{{}}', f'"{name}_":0') if name == "rows_at_risk" else line
-    import json
-
     raw = json.loads(samples.values(shares=(0.3,))[0].to_line())
     raw.pop("usual_class")
     raw["score"].pop("rows_at_risk")
@@ -128,11 +123,6 @@ def test_before_and_after_say_what_remains() -> None:
         "Without defence 10 of 10 columns leak, with hide_model 0. What remains: no leak above baseline was found."
     )
     assert figure.drawings[0].count("hollow") == len(samples.NAMES)
-    assert (
-        before_after(frontiers(samples.values(), summarise(samples.values()))[0], []) is None
-        if frontiers(samples.values(), summarise(samples.values()))
-        else True
-    )
 
 
 def test_a_model_that_learnt_nothing_is_said_to() -> None:
@@ -169,4 +159,4 @@ def test_counts_come_from_a_real_score() -> None:
     truth = truth_of(log, view)
     judged = score(Guess(truth.names, truth.values), truth, view, np.random.default_rng(0))
     assert 0 < judged.rows_at_risk["all_1"] <= judged.rows
-    assert all(column.rows_exact == column.rows_1 for column in judged.columns)
+    assert all(0 < column.rows_1 <= column.rows_exact <= judged.rows for column in judged.columns)
