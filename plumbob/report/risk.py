@@ -34,10 +34,10 @@ def sentence(answer: Answer) -> str:
     counts, of = found.rows_at_risk, f"of {found.rows:,} people"
     hidden = "their one hidden column" if found.unknown_columns == 1 else f"all {found.unknown_columns} hidden columns"
     if not answer.leaking:
-        hit, chance = few(counts["any_1"]), few(counts["any_1_chance"])
+        hit, dealt = few(counts["any_1"]), few(counts["any_1_chance"])
         return (
             f"{hit[0].upper()}{hit[1:]} {of} have a hidden column hit to within 1 % that guessing misses; the same guesses "
-            f"dealt to other people hit {chance}, and no column leaks: that is chance."
+            f"dealt to other people hit {dealt}, and no column leaks: that is chance."
         )
     said = f"{_start(counts['all_1'])} {of} have {hidden} recovered to within 1 %"
     if found.unknown_columns > 1:
