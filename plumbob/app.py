@@ -22,12 +22,14 @@ from plumbob import __version__
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
 from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
-from plumbob.audit.plan import Plan, make_plan, read_plan
-from plumbob.audit.run import cases, key, run, units, untried
+from plumbob.audit.matrix import of_plan
+from plumbob.audit.plan import Plan, check_gate, make_plan, read_plan
+from plumbob.audit.run import cases, key, run, units, unmeasured, untried
 from plumbob.audit.source import Source, open_source
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
 from plumbob.report import page
+from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.transcript import Transcript
 
@@ -183,8 +185,16 @@ def _render(
         notes=notes,
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
         sheets=sheets,
+        matrix=of_plan(plan),
+        gate=_gated(plan, findings),
     )
     _whole(folder / "report.html", text)
+
+
+def _gated(plan: Plan, findings: list[Finding]) -> Outcome | None:
+    """What the plan's gate says of the findings, where it has one."""
+    gate = check_gate(plan)
+    return None if gate is None else outcome(gate, gate.check(findings), unmeasured(plan))
 
 
 def environment() -> dict[str, str]:

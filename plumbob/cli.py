@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -57,6 +58,7 @@ class Listing(StrEnum):
     defences = "defences"
     protocols = "protocols"
     threats = "threats"
+    matrix = "matrix"
     data = "data"
     claims = "claims"
 
@@ -314,7 +316,7 @@ def reproduce(
 
 @app.command("list", epilog="Example: plumbob list threats")
 def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_json: Json = False) -> None:
-    """List what Plumbob has: attacks, defences, protocols, threats (with the matrix of what fits), data, claims."""
+    """List what Plumbob has: attacks, defences, protocols, threats, the matrix of what fits whom, data, claims."""
     from plumbob import listing
 
     entries = listing.entries(what.value)
@@ -322,6 +324,30 @@ def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_jso
         print(json.dumps(entries, indent=1))
         return
     listing.show(what.value, entries, Console())
+
+
+@app.command(epilog="Example: plumbob view my-audits --port 0 --no-browser")
+def view(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; audits in folders below it count too.")],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 picks a free one.")] = 8765,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Browse the audits under a folder: list, filter, compare two, open reports. On this machine only; Control-C ends it."""
+    from plumbob.view.runs import Runs
+    from plumbob.view.server import Server
+
+    if as_json:
+        print(json.dumps([run.facts() for run in Runs(folder).all()], indent=1))
+        return
+    try:
+        with Server(folder, port) as server:
+            print(f"Audits: {server.url} (Control-C ends it)", flush=True)
+            if not no_browser and sys.stdout.isatty():
+                webbrowser.open(server.url)
+            server.serve_forever()
+    except _Interrupted:  # the only way to end it, so it is no failure: exit code 0
+        return
 
 
 @app.command(epilog="Example: plumbob bench encryption --json")

@@ -8,13 +8,16 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
+from rich.text import Text
 
 from plumbob.attacks import attacks
+from plumbob.audit.matrix import matrix
 from plumbob.data import registry
 from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES
 from plumbob.papers import CLAIMS
 from plumbob.protocols import PROTOCOLS, TRAINING
+from plumbob.report.matrix import lines
 from plumbob.threats import THREATS
 
 Entry = dict[str, Any]
@@ -28,6 +31,7 @@ def entries(what: str) -> list[Entry]:
         "defences": _defences,
         "protocols": lambda: [{"name": p.name, "summary": p.summary} for p in _PROTOCOLS.values()],
         "threats": _threats,
+        "matrix": _matrix,
         "data": _data,
         "claims": lambda: [{"name": c.name, "summary": c.summary, "where": c.where} for c in CLAIMS],
     }
@@ -35,7 +39,11 @@ def entries(what: str) -> list[Entry]:
 
 
 def show(what: str, found: list[Entry], console: Console) -> None:
-    """A table; for threats also the matrix of which attack fits, and why the others do not."""
+    """A table; the matrix as lines, since no terminal is wide enough for it."""
+    if what == "matrix":
+        for line in lines(matrix()):
+            console.print(Text(line, "" if line.startswith(" ") else "bold"))
+        return
     grid = Grid(box=None, pad_edge=False)
     shown = [key for key in found[0] if key != "fits"]
     for key in shown:
@@ -44,8 +52,7 @@ def show(what: str, found: list[Entry], console: Console) -> None:
         grid.add_row(*(escape(_cell(entry[key])) for key in shown))
     console.print(grid)
     if what == "threats":
-        console.print("\nWhich attack fits which protocol and threat")
-        console.print(_matrix(found))
+        console.print("\nWhich attack fits which protocol and threat, and why the others do not: plumbob list matrix")
 
 
 def _cell(value: Any) -> str:
@@ -54,13 +61,15 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
 
 
-def _matrix(found: list[Entry]) -> Grid:
-    grid = Grid("attack", "protocol", *(entry["name"] for entry in found), box=None, pad_edge=False)
-    for attack in attacks():
-        for protocol in _PROTOCOLS:
-            reasons = [entry["fits"][f"{attack} on {protocol}"] for entry in found]
-            grid.add_row(attack, protocol, *("[green]yes[/]" if not r else escape(r) for r in reasons))
-    return grid
+def _matrix() -> list[Entry]:
+    return [
+        {"name": f"{block.protocol} / {row.threat}", "summary": f"{row.role}, in {block.phase}"}
+        | {"protocol": block.protocol, "phase": block.phase, "threat": row.threat, "role": row.role}
+        | {"knows": list(row.knowledge), "fits": list(row.fits)}
+        | {"why_not": {name: why for why, names in row.reasons for name in names}}
+        for block in matrix()
+        for row in block.rows
+    ]
 
 
 def _attacks() -> list[Entry]:

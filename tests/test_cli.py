@@ -539,7 +539,7 @@ def test_a_read_only_folder_is_one_sentence(plan: Path, tmp_path: Path) -> None:
     assert "cannot write to" in sentence
 
 
-@pytest.mark.parametrize("what", ["attacks", "defences", "protocols", "threats", "data", "claims"])
+@pytest.mark.parametrize("what", ["attacks", "defences", "protocols", "threats", "matrix", "data", "claims"])
 def test_listings(what: str) -> None:
     found = listing.entries(what)
     assert found
@@ -547,7 +547,8 @@ def test_listings(what: str) -> None:
     assert json.loads(json.dumps(found)) == found
     shown = io.StringIO()
     listing.show(what, found, Console(file=shown, width=300))
-    assert all(entry["name"] in shown.getvalue() for entry in found)
+    words = shown.getvalue().replace(" ", "_") if what == "matrix" else shown.getvalue()
+    assert all(part in words for entry in found for part in entry["name"].split(" / "))
 
 
 def test_a_listing_for_programs(tmp_path: Path) -> None:
@@ -582,6 +583,7 @@ def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
         ["audit", "--help"],
         ["reproduce", "--help"],
         ["list", "--help"],
+        ["view", "--help"],
         ["data", "fetch", "--help"],
     ],
 )

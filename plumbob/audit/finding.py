@@ -45,6 +45,7 @@ class Finding:
     trained: bool = True  # whether the model learnt in this run; not where its parameters stayed as they were
     certificate: str = ""  # of an attack that finds columns: how sure it is of them, and of having found all
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
+    usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
 
     def to_line(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)

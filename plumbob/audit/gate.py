@@ -89,6 +89,7 @@ class Breach:
     value: float
     low: float
     high: float
+    two_values: bool = False  # whether guess or column has no more than two
 
 
 @dataclass(frozen=True)
@@ -243,9 +244,8 @@ def _of_column(summary: Summary, verdict: Verdict) -> Breach:
     value = max(0.0, verdict.gain)
     if verdict.gain <= 0:
         low = high = 0.0
-    return Breach(
-        summary.setting.attack, summary.setting.unknown, verdict.column, verdict.level, value, low, max(value, high)
-    )
+    where = (summary.setting.attack, summary.setting.unknown, verdict.column, verdict.level)
+    return Breach(*where, value, low, max(value, high), verdict.two_values)
 
 
 def _labels(trials: Sequence[Finding]) -> list[Breach]:

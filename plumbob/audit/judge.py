@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TypeVar
 
@@ -54,6 +54,10 @@ class Verdict:
     own_correlation: float
     score_correlation: float
     trials: int
+    two_values: bool = False  # whether guess or column has no more than two, so that there is no order to speak of
+    rows_exact: float | None = None  # rows hit beyond the best baseline: exactly, within 1 %, and by chance
+    rows_1: float | None = None
+    rows_1_chance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class Summary:
     label_accuracy: float | None = None  # share of rows whose class the curious guessed
     label_baseline: float | None = None
     certificate: str = ""
+    rows_at_risk: dict[str, float] = field(default_factory=dict)  # means over trials
 
     @property
     def level(self) -> str:
@@ -174,7 +179,13 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         label_accuracy=_mean([score.label_accuracy for score in scores]),
         label_baseline=_mean([score.label_baseline for score in scores]),
         certificate=_certificate([trial.certificate for trial in trials]),
+        rows_at_risk=_means([score.rows_at_risk for score in scores]),
     )
+
+
+def _means(counts: list[dict[str, float]]) -> dict[str, float]:
+    """Counts of rows, the mean over trials; nothing where a trial of an older version did not count."""
+    return {name: fmean(one[name] for one in counts) for name in counts[0]} if all(counts) else {}
 
 
 def _certificate(told: list[str]) -> str:
@@ -188,7 +199,7 @@ def _pictures(images: list[ImageScore]) -> Pictures | None:
     return Pictures(**{f.name: fmean(getattr(image, f.name) for image in images) for f in fields(Pictures)})
 
 
-def _mean(values: list[float | None]) -> float | None:
+def _mean(values: Sequence[float | None]) -> float | None:
     told = [value for value in values if value is not None]
     return fmean(told) if told else None
 
@@ -207,7 +218,7 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     return Verdict(
         column=parts[0].name,
         level=level,
-        words=in_words(level, metric, gain, margin, rank, len(leaking), len(parts)),
+        words=in_words(level, metric, gain, margin, rank, len(leaking), len(parts), all(p.two_values for p in parts)),
         gain=gain,
         margin=margin,
         leaking=len(leaking),
@@ -223,6 +234,10 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
         own_correlation=fmean(part.own_correlation for part in shown),
         score_correlation=fmean(part.score_correlation for part in shown),
         trials=len(parts),
+        two_values=all(part.two_values for part in parts),
+        rows_exact=_mean([part.rows_exact for part in shown]),
+        rows_1=_mean([part.rows_1 for part in shown]),
+        rows_1_chance=_mean([part.rows_1_chance for part in shown]),
     )
 
 
@@ -246,7 +261,16 @@ def _level(part: ColumnScore, limit: float, rows: int) -> str:
     return "order" if abs(part.rank) - part.own_rank - limit * rank_error > LEAST_RANK else "none"
 
 
-def in_words(level: str, metric: str, gain: float, margin: float, rank: float, leaking: int, trials: int) -> str:
+def in_words(
+    level: str,
+    metric: str,
+    gain: float,
+    margin: float,
+    rank: float,
+    leaking: int,
+    trials: int,
+    two_values: bool = False,
+) -> str:
     """A verdict as a person would say it.
 
     >>> in_words("leak", "values", 0.38, 0.05, 0.7, 5, 5)
@@ -262,6 +286,8 @@ def in_words(level: str, metric: str, gain: float, margin: float, rank: float, l
     if level == "leak":
         by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
         return f"better than guessing by {by}{some}"
+    if level == "order" and two_values:
+        return f"high values are told from low ones (rank correlation {rank:.2f}){some}, the values are not learnt"
     if level == "order":
         return f"the order of the rows is learnt (rank correlation {rank:.2f}){some}, the values are not"
     return "no leak above baseline"

@@ -175,6 +175,7 @@ class _Run:
     key_bits: int = 0
     trained: bool = True
     defence: str = ""  # of a recorded run, where it is known to have had one
+    usual: float | None = None  # share of the most frequent class among the rows that the accuracy is of
 
 
 @dataclass
@@ -216,6 +217,7 @@ class _Work:
             encryption=protocol.encryption,
             key_bits=protocol.key_bits,
             trained=protocol.learns,
+            usual=_usual(others.label),
         )
 
     def _predicted(self, protocol: Protocol, defence: Defence, federation: Federation, order: IntArray) -> _Run:
@@ -227,7 +229,7 @@ class _Work:
         log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
         seconds = time.perf_counter() - started
         accuracy, withheld = _answered(log, target.label)
-        return _Run(log, train_seconds, seconds, accuracy, withheld)
+        return _Run(log, train_seconds, seconds, accuracy, withheld, usual=_usual(target.label))
 
     def _model(self, protocol: Protocol, federation: Federation, order: IntArray) -> tuple[Model, float]:
         """Trained once per protocol as defended, or once per split where the model depends on who holds what; timed."""
@@ -249,7 +251,7 @@ def _recorded(log: Transcript) -> _Run:
     if any(message.name == "scores" for message in log.messages):
         label = log.sealed(log.active).get("label")
         accuracy, withheld = _answered(log, label)
-        return _Run(log, 0.0, 0.0, accuracy, withheld, defence=defence)
+        return _Run(log, 0.0, 0.0, accuracy, withheld, defence=defence, usual=_usual(label))
     masked = any(message.name.startswith("masked ") for message in log.messages)
     encryption = (MASKED if masked else IN_THE_CLEAR) if log.protocol == SplitNetwork.name else ""
     return _Run(log, 0.0, 0.0, accuracy_of(log), encryption=encryption, defence=defence)
@@ -261,6 +263,11 @@ def _answered(log: Transcript, label: IntArray | None) -> tuple[float | None, fl
     told = ~np.isnan(scores[:, 0])
     right = None if label is None else told & (np.argmax(np.nan_to_num(scores), axis=1) == label)
     return None if right is None else float(right.mean()), float(1 - told.mean())
+
+
+def _usual(label: IntArray | None) -> float | None:
+    """The share of the most frequent class: what an answer without a model gets right."""
+    return None if label is None or not len(label) else float(np.bincount(label).max() / len(label))
 
 
 def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
@@ -307,6 +314,7 @@ def _finding(
         trained=done.trained,
         training_loss=training_losses(done.log),
         certificate=guess.certificate,
+        usual_class=done.usual,
     )
 
 

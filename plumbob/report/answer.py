@@ -80,6 +80,11 @@ class ColumnAnswer:
         return self.verdict.words
 
     @property
+    def badge(self) -> str:
+        """The level in a word or two; two values have no order."""
+        return "high or low only" if self.level == "order" and self.verdict.two_values else LEVEL_WORDS[self.level]
+
+    @property
     def severity(self) -> tuple[int, float]:
         return LEVELS.index(self.level), self.verdict.gain
 
@@ -127,7 +132,9 @@ class Answer:
         words = {
             "exact": exact.get(kinds.pop(), "recovered exactly") if len(kinds) == 1 else "recovered exactly",
             "leak": "guessed better than any baseline",
-            "order": "in the order of their rows only",
+            "order": "with high values told from low ones only"
+            if all(column.verdict.two_values for column in self.columns if column.level == "order")
+            else "in the order of their rows only",
             "none": "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
@@ -342,6 +349,8 @@ def _worst_case(worst: ColumnAnswer, noun: str) -> str:
         return f"Worst {noun}: {name}, {percent(verdict.exact)} of {what}."
     if verdict.level == "exact":
         return f"Worst {noun}: {name}, recovered exactly."
+    if verdict.level == "order" and verdict.two_values:
+        return f"Worst {noun}: {name}, high values told from low ones, rank correlation {abs(verdict.rank):.2f}."
     if verdict.level == "order":
         return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
     return f"Worst {noun}: {name}, {percent(verdict.within_5)} of its values hit to within 5 % of {_range(noun)}."

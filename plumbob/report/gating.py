@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -20,6 +20,7 @@ from plumbob.report.terminal import say
 
 SHOWN = 10  # sentences a terminal shows; JSON and JUnit have all
 LEVELS = {"exact": "recovered exactly", "leak": "leaks", "order": "the order of its rows leaks"}
+TOLD_APART = "has its high values told from its low ones"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -65,7 +66,8 @@ def _what(check: Check, breach: Breach) -> str:
     share = f", {words.percent(breach.unknown)} of the columns unknown" if breach.unknown is not None else ""
     shown = f"{breach.value:.3f} (95 % interval {breach.low:.3f} to {breach.high:.3f})"
     if measure.counts:
-        return f"column {words.short(breach.column)} {LEVELS[breach.level]}{by}, gain {shown}{share}"
+        how = TOLD_APART if breach.level == "order" and breach.two_values else LEVELS[breach.level]
+        return f"column {words.short(breach.column)} {how}{by}, gain {shown}{share}"
     if breach.column:
         return f"column {words.short(breach.column)} has the gain {shown}{by}{share}"
     if measure.more_is_better:
@@ -77,6 +79,64 @@ def _unmeasured(measure: str) -> str:
     if measure == "min_accuracy":
         return "not measured, since the model did not learn in this audit"
     return "not measured, since no attack here guesses labels"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One condition in one situation, as the page shows it."""
+
+    condition: str
+    where: str
+    value: str
+    limit: str
+    holds: bool
+    broken_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A gate in a report."""
+
+    text: str
+    holds: bool
+    lines: tuple[Line, ...]
+    unmeasured: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        broken = sum(not line.holds for line in self.lines)
+        if self.holds:
+            return f"The gate holds: {words.count(len(self.lines), 'check')} passed"
+        return f"The gate is broken: {broken} of {words.count(len(self.lines), 'check')} failed"
+
+
+def outcome(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> Outcome:
+    """Passed or failed, and every condition with its value and limit."""
+    return Outcome(
+        gate.text,
+        all(check.holds for check in checks),
+        tuple(
+            Line(
+                condition=check.condition.measure.summary,
+                where=_where(check.situation),
+                value=_value(check),
+                limit=f"{check.condition.words}",
+                holds=check.holds,
+                broken_by=tuple(_sentences(check)[:SHOWN]),
+            )
+            for check in checks
+        ),
+        tuple(map(words.plain, unmeasured)),
+    )
+
+
+def _value(check: Check) -> str:
+    """What was measured; where an interval decides, also its worse end."""
+    if check.value is None:
+        return "not measured"
+    if check.condition.measure.counts:
+        return f"{check.value:,.0f}"
+    return f"{check.value:.3f}"
 
 
 def gate_line(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> str:

@@ -18,11 +18,18 @@ from plumbob.audit import judge
 from plumbob.audit.finding import Finding
 from plumbob.audit.frontier import Frontier, Option, frontiers
 from plumbob.audit.judge import Summary
+from plumbob.audit.learnt import unlearnt
+from plumbob.audit.matrix import Block
 from plumbob.report import answer as words
-from plumbob.report import charts, figures, protection
+from plumbob.report import charts, figures, protection, risk
+from plumbob.report import matrix as matrix_words
 from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
+from plumbob.report.before_after import READ as READ_BEFORE_AFTER
+from plumbob.report.before_after import before_after
 from plumbob.report.encryption import encryption
 from plumbob.report.gallery import gallery
+from plumbob.report.gating import Outcome
+from plumbob.report.matrix import grids
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "none": "○"}  # as the scatter draws them
@@ -76,17 +83,20 @@ def render(
     command: str,
     meanings: Mapping[str, str] | None = None,
     sheets: Mapping[str, bytes] = MappingProxyType({}),
+    matrix: Sequence[Block] = (),
+    gate: Outcome | None = None,
 ) -> str:
     """The whole page. `meanings` explains names of attacks, protocols and defences, where given.
 
-    `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown.
+    `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown; `matrix` is who could be curious,
+    `gate` what the plan's gate found.
     """
     summaries = judge.summarise(findings)
     found = words.answers(summaries)
     choices = frontiers(findings, summaries)
     shown = protection.shown(found, choices)
     columns = words.worst_columns(shown)
-    page = _templates().get_template("page.html.j2")
+    page = templates().get_template("page.html.j2")
     return page.render(
         policy=POLICY,
         title=plain(title),
@@ -96,10 +106,17 @@ def render(
         found=[_answer_card(answer, found) for answer in shown],
         folded=[_answer_card(answer, found) for answer in found if answer not in shown],
         advice=[protection.headline(choice) for choice in choices],
+        cautions=unlearnt(findings),
+        gate=gate,
+        grids=grids(matrix, summaries),
+        read_matrix=matrix_words.READ,
         ciphers=encryption(findings, found),
         gallery=gallery(findings, sheets),
         noun=words.nouns(found),
-        protections=[(protection.figure(choice), _protection_table(choice)) for choice in choices],
+        protections=[
+            (protection.figure(choice), before_after(choice, found), _protection_table(choice)) for choice in choices
+        ],
+        read_before_after=READ_BEFORE_AFTER,
         protection_levels=_levels(choices),
         read_protection=READ_PROTECTION,
         columns=_column_table(columns, found),
@@ -119,18 +136,19 @@ def render(
     )
 
 
-def _templates() -> Environment:
-    templates = Environment(
+def templates() -> Environment:
+    """The house's templates: autoescaped, with the filters and words of reports."""
+    found = Environment(
         loader=PackageLoader("plumbob.report", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    templates.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
-    templates.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
-    templates.globals |= {"level_shapes": LEVEL_SHAPES}
-    return templates
+    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
+    found.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
+    found.globals |= {"level_shapes": LEVEL_SHAPES}
+    return found
 
 
 def _bind(text: str) -> str:
@@ -150,6 +168,7 @@ def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
         "knowledge": answer.scene.knowledge,
         "how": words.how(answer),
         "pictures": words.pictures(answer),
+        "risk": risk.sentence(answer),
         "sure": words.sure(answer),
         "scope": words.scope(answer),
     }
@@ -255,6 +274,9 @@ def _column_caption(columns: Sequence[ColumnAnswer], noun: str) -> str:
 
 def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
     verdict, name = column.verdict, plain(column.verdict.column)
+    said = "; ".join(
+        filter(None, (column.words, risk.of_column(verdict, column.rows) if column.level in words.LEAKS else ""))
+    )
     level, gain = column.level, percent(verdict.gain)
     badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
     interval = f"gain {gain} ± {percent(verdict.margin)}"
@@ -265,7 +287,7 @@ def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
     return (
         Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
         Cell(
-            badge.format(level, words.LEVEL_ICONS[level], words.LEVEL_WORDS[level], _bind(column.words)),
+            badge.format(level, words.LEVEL_ICONS[level], column.badge, _bind(said)),
             judge.LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
         ),
         Cell(shown, verdict.gain, "gains"),

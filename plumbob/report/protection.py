@@ -47,7 +47,8 @@ def headline(frontier: Frontier) -> str:
     chosen = frontier.chosen
     if chosen is None or not chosen.hidden or frontier.reference is None:
         return said
-    return f"{said} Only {sentence_list([label(attack) for attack in chosen.attacks])} could be tried against it."
+    named = [f"‘{label(attack)}’" for attack in chosen.attacks]
+    return f"{said} Only the {'attack' if len(named) == 1 else 'attacks'} {sentence_list(named)} could be tried against it."
 
 
 def advice(frontier: Frontier) -> str:

@@ -15,8 +15,9 @@ from rich.text import Text
 from plumbob.audit.finding import Finding
 from plumbob.audit.frontier import Frontier, Option, estimate, frontiers
 from plumbob.audit.judge import LEVELS, Summary, summarise
+from plumbob.audit.learnt import unlearnt
 from plumbob.report import answer as words
-from plumbob.report import protection
+from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
 
@@ -32,6 +33,8 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
     shown = protection.shown(found, choices)
     worst = max((answer.level for answer in found), key=LEVELS.index, default="none")
     say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
+    for caution in unlearnt(findings):
+        say(console, f"Mind: {words.plain(caution)}.", "bold yellow")
     for ciphers in encryption(findings, found):
         say(console, ciphers.headline, "bold")
         say(console, f"  {ciphers.sent}")
@@ -79,7 +82,7 @@ def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool
     if not alone:
         icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.scene.threat)})" if threat else ""
         say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
-    said = (words.how(answer), words.pictures(answer))
+    said = (words.how(answer), risk.short_sentence(answer), words.pictures(answer))
     for sentence in filter(None, (*said, words.sure(answer), words.scope(answer)) if alone else said):
         say(console, f"  {sentence}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from plumbob.attacks.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
+from plumbob.scoring.rows import at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -53,6 +54,10 @@ class ColumnScore:
     within_5: float = 0.0
     within_10: float = 0.0
     mean_error: float = 0.0  # |mean of the guess - true mean|: about the population, not about individuals
+    rows_exact: int | None = None  # rows hit exactly that the best baseline misses; None where values are not scored
+    rows_1: int | None = None  # the same within 1 % of the range
+    rows_1_chance: float | None = None  # the same of guesses dealt to other rows
+    two_values: bool = False  # whether the guess or the column has no more than two
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,9 @@ class Score:
     images: ImageScore | None = None
     label_accuracy: float | None = None  # share of rows whose class was guessed, where the active party is not curious
     label_baseline: float | None = None  # share of the most frequent class
+    rows_at_risk: dict[str, float] = field(
+        default_factory=dict
+    )  # counts of rows, see `scoring.rows`; empty if not counted
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
@@ -166,6 +174,9 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
     own_correlation = metrics.mean_correlation(view.own, true)
     score_correlation = metrics.mean_correlation(_scores(view), true)
+    two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
+    # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
+    risk = None if truth.tiles else at_risk(values, true, guesses, rng.spawn(1)[0])
     columns = []
     for name, part in _parts(truth):
         cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
@@ -191,6 +202,10 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
                 own_correlation=float(own_correlation[part].mean()),
                 score_correlation=float(score_correlation[part].mean()),
                 claims=true[:, part].size,
+                rows_exact=None if risk is None else int(risk.exact[part[0]]),
+                rows_1=None if risk is None else int(risk.within_1[part[0]]),
+                rows_1_chance=None if risk is None else float(risk.chance_1[part[0]]),
+                two_values=bool(two_values[part].all()) and not truth.tiles,
             )
         )
     totals = {name: float(cells.mean()) for name, cells in guesses.items()}
@@ -211,6 +226,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
         candidates=None,
         rows=len(true),
         columns=tuple(columns),
+        rows_at_risk={} if risk is None else risk.rows,
     )
 
 

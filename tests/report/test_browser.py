@@ -10,6 +10,9 @@ import samples
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from plumbob.audit.finding import Finding
+from plumbob.audit.gate import Gate
+from plumbob.audit.matrix import matrix
+from plumbob.report.gating import outcome
 from plumbob.report.page import render
 from plumbob.report.pictures import png
 
@@ -22,6 +25,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+GATE = Gate.parse("max_gain<0.5 and exact_columns==0")
 SHEET = png(np.full((160, 700, 3), 90, dtype=np.uint8))
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 NAMES = "[...document.querySelectorAll('#column-table tbody th > bdi')].map(e => e.textContent)"
@@ -61,6 +65,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             notes=["one note"],
             command="plumbob audit " + "--seed 7 " * 30,
             sheets={f.key: SHEET for f in findings if f.score.images is not None},
+            matrix=matrix({"logistic_regression": "logistic_regression"}),
+            gate=outcome(GATE, GATE.check(findings), ["nowhere"]),
         )
         (folder / f"{kind}.html").write_text(text, encoding="utf-8")
     return {kind: folder / f"{kind}.html" for kind in kinds}
@@ -87,7 +93,7 @@ def _own(url: str) -> bool:
 def test_every_chart_is_drawn(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["audit"].as_uri())
     charts = tab.locator("svg.chart")
-    assert charts.count() == 12 + 2  # three questions, and which protection
+    assert charts.count() == 12 + 2 + 1  # three questions, which protection, and before and after it
     for chart in charts.all():
         box = chart.bounding_box()
         assert box
@@ -142,7 +148,7 @@ def test_a_phone_does_not_scroll_sideways(tab: Page, files: dict[str, Path], kin
 
 def test_the_protection_chart_marks_the_choice_and_fades_the_dominated(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["sweep"].as_uri())
-    drawn = tab.locator("#protection svg.chart")
+    drawn = tab.locator("#protection .protection-chart > figure svg.chart")
     assert drawn.count() == 2
     for chart in drawn.all():
         assert chart.locator(".ring").count() == 1
@@ -150,7 +156,7 @@ def test_the_protection_chart_marks_the_choice_and_fades_the_dominated(tab: Page
         assert chart.locator("g.faded .mark").count() > 0
         assert chart.locator(".line.base").count() > 0
     overlaps = tab.evaluate(
-        """[...document.querySelectorAll('#protection svg.chart')].map(svg => {
+        """[...document.querySelectorAll('#protection .protection-chart > figure svg.chart')].map(svg => {
             const boxes = [...svg.querySelectorAll('text.name:not(.base)')].map(e => e.getBoundingClientRect());
             return boxes.some((a, i) => boxes.some((b, j) => i < j && a.top < b.bottom - 4 && b.top < a.bottom - 4));
         })"""
@@ -163,6 +169,22 @@ def test_the_protection_table_sorts_by_cost(tab: Page, files: dict[str, Path]) -
     tab.locator("#protection-table-1 thead button", has_text="Points lost").click()
     rows = tab.evaluate("[...document.querySelectorAll('#protection-table-1 tbody th')].map(e => e.textContent)")
     assert rows[:2] == ["verification", "noise (sigma=1.0)"]
+
+
+def test_the_gate_the_matrix_and_before_and_after_are_seen(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["sweep"].as_uri())
+    tab.click("text=The gate is broken")
+    assert tab.locator("#gate").evaluate("e => Math.abs(e.getBoundingClientRect().top) < innerHeight")
+    assert tab.locator("#gate-table .badge", has_text="failed").count() > 0
+    assert tab.locator("#gate-table .badge", has_text="passed").count() > 0
+    assert tab.locator(".matrix tbody tr").count() == 9
+    assert "None fits:" in tab.inner_text("#matrix")
+    marks = tab.locator(".before-after svg.chart path.mark")
+    assert marks.count() == 2 * len(samples.NAMES)
+    places = tab.evaluate(
+        "[...document.querySelectorAll('.before-after svg.chart path.mark')].map(e => e.getBoundingClientRect().left)"
+    )
+    assert all(before > after for before, after in zip(places[::2], places[1::2], strict=True))
 
 
 def test_contact_sheets_and_their_charts_are_drawn(tab: Page, files: dict[str, Path]) -> None:

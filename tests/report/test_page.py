@@ -118,9 +118,9 @@ def test_settings_show_margins_only_where_there_are_trials() -> None:
 def test_three_questions_with_a_chart_each_per_scene() -> None:
     reader = Reader(page(samples.audit()))
     charts = [attrs for tag, attrs in reader.tags if tag == "svg" and attrs.get("class") == "chart"]
-    assert len(charts) == 3 + 3 + 2 * 3 + 2  # and which protection
+    assert len(charts) == 3 + 3 + 2 * 3 + 2 + 1  # and which protection, and before and after it
     assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in charts)
-    assert reader.count("figure") == 9 + 1
+    assert reader.count("figure") == 9 + 2
 
 
 def test_ids_are_unique() -> None:
@@ -162,7 +162,7 @@ def test_the_protection_is_recommended_at_the_top_and_costs_are_tabled() -> None
     text = page(samples.sweep())
     top = text.split('id="protection"')[0]
     assert "For logistic regression on bank, take hide_model: no leak above baseline was found" in top
-    assert "Only shadow inversion could be tried against it." in top
+    assert "Only the attack ‘shadow inversion’ could be tried against it." in top
     table = Reader(
         "<table>" + text.split('id="protection-table-1"')[1].split(">", 1)[1].split("</table>")[0] + "</table>"
     )

@@ -1,0 +1,92 @@
+"""Before and after: every column without defence and with the recommended one, in one chart, and what remains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from plumbob.audit.frontier import Frontier
+from plumbob.report import charts
+from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, count, percent, sentence_list, short
+from plumbob.report.charts import Axis
+from plumbob.report.figures import LOWEST_GAIN, SHOWN_BARS, Figure
+
+READ = (
+    "Hollow marks are without defence, filled ones with it; the line between them is what the defence takes away. Each "
+    "column at its worst over all threats and attacks."
+)
+
+
+def before_after(choice: Frontier, found: Sequence[Answer]) -> Figure | None:
+    """The chart of one recommendation; None where nothing is recommended or nothing stands beside it."""
+    if choice.reference is None or choice.chosen is None or choice.chosen is choice.reference:
+        return None
+    before, after = (_worst(choice, name, found) for name in ("none", choice.recommended))
+    shared = sorted((name for name in before if name in after), key=lambda n: before[n].severity, reverse=True)
+    if not shared:
+        return None
+    pairs = [(before[name], after[name]) for name in shared]
+    shown = pairs[:SHOWN_BARS]
+    lows = [one.verdict.gain for pair in shown for one in pair]
+    axis = Axis("gain over the best baseline", 0.0 if min(lows) >= 0 else LOWEST_GAIN, 1.0, percent=True)
+    defence = short(choice.recommended)
+    drawing = _dumbbells(shown, axis, f"Gain per column without defence and with {defence}")
+    rows = tuple((short(a.verdict.column), percent(a.verdict.gain), percent(b.verdict.gain), b.badge) for a, b in pairs)
+    header = ("column", "without defence", f"with {defence}", "what remains")
+    return Figure(f"Before and after: {defence}", remains(pairs, defence), (drawing,), header, rows)
+
+
+def remains(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], defence: str) -> str:
+    """What is still learnt, in one sentence."""
+    leaked = sum(before.level in LEAKS for before, _ in pairs)
+    left = [after for _, after in pairs if after.level in LEAKS]
+    said = f"Without defence {leaked} of {count(len(pairs), 'column')} leak, with {defence} {len(left)}."
+    if not left:
+        return f"{said} What remains: no leak above baseline was found."
+    worst = sorted(left, key=lambda c: c.severity, reverse=True)[:3]
+    named = sentence_list([f"{short(c.verdict.column)} ({c.badge}, {percent(c.verdict.gain)})" for c in worst])
+    more = f" and {len(left) - len(worst)} more" if len(left) > len(worst) else ""
+    return f"{said} What remains: {named}{more}."
+
+
+def _worst(choice: Frontier, defence: str, found: Sequence[Answer]) -> dict[str, ColumnAnswer]:
+    """Every column at its worst under one defence."""
+    worst: dict[str, ColumnAnswer] = {}
+    for answer in found:
+        if (answer.scene.data, answer.scene.protocol, answer.scene.defence) != (choice.data, choice.protocol, defence):
+            continue
+        for column in answer.columns:
+            kept = worst.get(column.verdict.column)
+            if kept is None or column.severity > kept.severity:
+                worst[column.verdict.column] = column
+    return worst
+
+
+def _dumbbells(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], x: Axis, title: str) -> Markup:
+    """One line per column: a hollow mark before, a filled one after, both shaped by their level."""
+    step, top = 23.0, 8.0
+    bottom = top + step * len(pairs)
+    names = [short(before.verdict.column) for before, _ in pairs]
+    left = min(145.0, max(charts.text_width(name) for name in names) + 14)
+    texts = [f"{_points(before)} → {_points(after)}" for before, after in pairs]
+    right = charts.WIDTH - max(charts.text_width(text) for text in texts) - 14
+    parts = [charts._x_axis(x, left, right, bottom, top)]
+    for i, ((before, after), name, text) in enumerate(zip(pairs, names, texts, strict=True)):
+        y = top + step * (i + 0.5)
+        start, end = (x.place(one.verdict.gain, left, right) for one in (before, after))
+        tip = f"{name}: {before.words} without defence; {after.words} with it"
+        parts.append(charts._text(left - 8, y + 4, charts.fit(name, left - 10), "name end", title=name))
+        parts.append(Markup('<path class="zero" d="M{:.1f} {:.1f}H{:.1f}"/>').format(start, y, end))
+        parts.append(charts.marker("ring", start, y, 4.5, f"mark {before.level}", tip))
+        parts.append(charts.marker(_shape(after.level), end, y, 4.5, f"mark {after.level}", tip))
+        parts.append(charts._text(right + 8, y + 4, text, "value"))
+    return charts._svg(bottom + 44, title, parts)
+
+
+def _shape(level: str) -> str:
+    return "square" if level == "none" else charts.LEVEL_SHAPES[level]  # a ring is what was before
+
+
+def _points(column: ColumnAnswer) -> str:
+    return "< −100 %" if column.verdict.gain < -1 else percent(column.verdict.gain)

@@ -1,0 +1,121 @@
+"""Who could learn what, and how: the matrix of threats in words, for the report, the terminal and the docs.
+
+In a report every cell says which attacks were run and what they found, which fit but were not run, or why none fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbob.audit.judge import LEVELS, Summary, group
+from plumbob.audit.matrix import Block, Row
+from plumbob.report.answer import LEVEL_WORDS, label, sentence_list, short
+
+RUN, FITS, NONE = "run", "fits, not run", "none fits"
+READ = (
+    "Every threat that Plumbob knows, not only those of this plan. An attack that was run is named with the worst it "
+    "found on any column, under any defence of the plan. One that fits and was not run may find more: name its threat or "
+    "the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety."
+)
+PAGE = """# Who could learn what, and how
+
+Every protocol against every threat: which attacks apply, and why the others that work on the protocol do not.
+`plumbob list matrix` prints the same; both are made from the code. In a report, the section of this name says which were
+run, and what they found.
+What the threats are: [threats.md](threats.md).
+"""
+HEADER = "| threat | who | knows | attacks that apply | do not, and why |\n|---|---|---|---|---|\n"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attack that was run: the worst level it reached."""
+
+    attack: str
+    level: str
+
+    @property
+    def words(self) -> str:
+        return f"{label(self.attack)}: {LEVEL_WORDS[self.level]}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One threat against one protocol, as a report shows it."""
+
+    threat: str
+    role: str
+    knows: str
+    state: str  # run, fits but not run, or none fits
+    attempts: tuple[Attempt, ...]
+    others: str  # attacks that fit and were not run
+    reasons: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    heading: str
+    cells: tuple[Cell, ...]
+
+
+def grids(blocks: Sequence[Block], summaries: Sequence[Summary]) -> list[Grid]:
+    """The matrix joined with what was found."""
+    found = group(summaries, lambda s: (s.setting.protocol, s.setting.threat, s.setting.attack))
+    levels = {key: max((s.level for s in parts), key=LEVELS.index) for key, parts in found.items()}
+    return [
+        Grid(
+            f"{label(block.protocol)}, attacked in {block.phase}",
+            tuple(
+                _cell(row, {a: v for (p, t, a), v in levels.items() if (p, t) == (block.protocol, row.threat)})
+                for row in block.rows
+            ),
+        )
+        for block in blocks
+    ]
+
+
+def _cell(row: Row, levels: dict[str, str]) -> Cell:
+    others = [label(name) for name in row.fits if name not in levels]
+    return Cell(
+        threat=short(row.threat),
+        role=row.role,
+        knows=row.knows,
+        state=RUN if levels else FITS if row.fits else NONE,
+        attempts=tuple(Attempt(name, level) for name, level in levels.items()),
+        others=sentence_list(others),
+        reasons=_reasons(row),
+    )
+
+
+def _reasons(row: Row) -> str:
+    if not row.fits and not row.reasons:
+        return "no attack of Plumbob works on this protocol"
+    return "; ".join(f"{sentence_list([label(name) for name in names])}: {why}" for why, names in row.reasons)
+
+
+def markdown(blocks: Sequence[Block]) -> str:
+    """The matrix as a page of the docs."""
+    parts = [PAGE]
+    for phase, same in group(blocks, lambda block: block.phase).items():
+        parts.append(f"\n## In {phase}\n")
+        for block in same:
+            parts.append(f"\n### {label(block.protocol)}\n\n{HEADER}")
+            parts += [_line(row) for row in block.rows]
+    return "".join(parts)
+
+
+def _line(row: Row) -> str:
+    fits = ", ".join(f"[{label(name)}](attacks/{name}.md)" for name in row.fits) or "none"
+    return f"| `{row.threat}` | {row.role} | {row.knows} | {fits} | {_reasons(row)} |\n"
+
+
+def lines(blocks: Sequence[Block]) -> list[str]:
+    """The matrix for a terminal of any width: a line for each threat, its reasons below it."""
+    said = []
+    for block in blocks:
+        said.append(f"{label(block.protocol)} (attacked in {block.phase})")
+        for row in block.rows:
+            said.append(f"  {row.threat}: {', '.join(row.fits) or 'no attack fits'}")
+            said += [f"      not {', '.join(names)}: {why}" for why, names in row.reasons]
+    return said

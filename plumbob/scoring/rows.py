@@ -1,0 +1,86 @@
+"""Rows at risk, counted and never named: whose cells an attack hits that guessing misses on the same rows.
+
+A cell is hit if the guess lies within so much of the column's range. Per column and tolerance the baseline is the one guess
+without messages that hits most of its cells, the column's most crowded constant among them (known to scoring only). What is
+hit beyond it is counted by column, and by row: a row counts at a share s if at least s of its columns are hit, and at least
+s of those that the baseline misses. The same guesses, dealt to other rows, tell how much of it is chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.federation import FloatArray, IntArray
+from plumbob.scoring.metrics import EXACT
+
+TOLERANCES = {"exact": EXACT, "1": 0.01, "5": 0.05}  # in units of the range
+SHARES = {"any": 0.0, "half": 0.5, "all": 1.0}
+DEALS = 20  # times that guesses are dealt to other rows
+Hits = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class AtRisk:
+    """Counts of rows, and by column; `chance` is the mean of the same over deals."""
+
+    rows: dict[str, float]  # any_1, half_1, ..., all_5, and each with _chance
+    exact: IntArray  # by column
+    within_1: IntArray
+    chance_1: FloatArray
+
+
+def at_risk(
+    guess: FloatArray, truth: FloatArray, baselines: Mapping[str, FloatArray], rng: np.random.Generator
+) -> AtRisk:
+    """Count; `baselines` are squared errors by cell, as scoring has them."""
+    missed = {name: ~_baseline_hits(truth, baselines, tolerance) for name, tolerance in TOLERANCES.items()}
+    hit = {name: _hits(guess, truth, tolerance) for name, tolerance in TOLERANCES.items()}
+    rows: dict[str, float] = {}
+    for name in ("1", "5"):
+        rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name]).items()}
+    deals = [guess[order] for order in (rng.permutation(len(guess)) for _ in range(DEALS))]
+    for name in ("1", "5"):
+        dealt = [_counts(_hits(deal, truth, TOLERANCES[name]), missed[name]) for deal in deals]
+        rows |= {f"{share}_{name}_chance": float(np.mean([one[share] for one in dealt])) for share in SHARES}
+    chance = np.mean([(_hits(deal, truth, TOLERANCES["1"]) & missed["1"]).sum(axis=0) for deal in deals], axis=0)
+    exact, within = ((hit[name] & missed[name]).sum(axis=0) for name in ("exact", "1"))
+    return AtRisk(rows, exact, within, np.asarray(chance))
+
+
+def _hits(guess: FloatArray, truth: FloatArray, tolerance: float) -> Hits:
+    return np.asarray(np.abs(guess - truth) <= tolerance)
+
+
+def _counts(hit: Hits, missed: Hits) -> dict[str, int]:
+    """Rows of which any, at least half or all columns are hit, beyond the baseline."""
+    columns, open_ = hit.shape[1], missed.sum(axis=1)
+    found, beyond = hit.sum(axis=1), (hit & missed).sum(axis=1)
+    return {
+        name: int(((beyond > 0) & (beyond >= share * open_) & (found >= share * columns)).sum())
+        for name, share in SHARES.items()
+    }
+
+
+def _baseline_hits(truth: FloatArray, baselines: Mapping[str, FloatArray], tolerance: float) -> Hits:
+    """Cells that the best guess without messages hits, column by column."""
+    cells = [np.sqrt(errors) <= tolerance for errors in baselines.values()]
+    cells.append(np.abs(truth - crowded(truth, tolerance)) <= tolerance * (1 + 1e-9))
+    counts = np.stack([one.sum(axis=0) for one in cells])
+    best = counts.argmax(axis=0)
+    return np.stack([cells[best[j]][:, j] for j in range(truth.shape[1])], axis=1)
+
+
+def crowded(truth: FloatArray, tolerance: float) -> FloatArray:
+    """For every column the constant with the most cells within the tolerance.
+
+    >>> crowded(np.array([[0.0], [0.0], [0.5], [1.0]]), 0.01).tolist()
+    [0.01]
+    """
+    ordered = np.sort(truth, axis=0)
+    ends = [np.searchsorted(column, column + 2 * tolerance, side="right") for column in ordered.T]
+    starts = [int((end - np.arange(len(end))).argmax()) for end in ends]
+    return np.array([column[start] for column, start in zip(ordered.T, starts, strict=True)]) + tolerance

@@ -1,0 +1,50 @@
+"""Rows at risk are counted beyond what guessing gets on the same rows, and chance is told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbob.scoring.baselines import squared_errors
+from plumbob.scoring.rows import at_risk
+
+
+def counted(guess: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    return at_risk(guess, truth, squared_errors(truth, np.zeros((len(truth), 0))), np.random.default_rng(0)).rows
+
+
+def test_rows_that_are_recovered_whole_half_or_in_one_column_are_counted() -> None:
+    truth = np.random.default_rng(1).uniform(size=(200, 4))
+    guess = np.full_like(truth, 5.0)
+    guess[:10] = truth[:10]
+    guess[10:30, :2] = truth[10:30, :2] + 0.02
+    guess[30:60, 0] = truth[30:60, 0]
+    found = counted(guess, truth)
+    # A baseline that hits a cell takes it from the count, so a few rows of those with one column may be missing.
+    assert found["all_1"] == 10
+    assert 36 <= found["any_1"] <= 40
+    assert 10 < found["half_5"] <= 30
+    assert found["half_1"] == 10
+    assert found["all_1"] <= found["half_1"] <= found["any_1"]
+    assert found["all_1_chance"] < 1
+
+
+def test_naming_the_usual_value_of_a_column_puts_nobody_at_risk() -> None:
+    truth = (np.random.default_rng(2).uniform(size=(300, 3)) < 0.1).astype(float)
+    assert set(counted(np.zeros_like(truth), truth).values()) == {0.0}
+    found = at_risk(truth, truth, squared_errors(truth, np.zeros((300, 0))), np.random.default_rng(0))
+    assert (
+        found.within_1.tolist() == found.exact.tolist() == truth.sum(axis=0).tolist()
+    )  # the rare value is what is learnt
+
+
+def test_guesses_of_other_people_are_chance() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.uniform(size=(1000, 2))
+    found = counted(rng.uniform(size=truth.shape), truth)
+    assert abs(found["any_1"] - found["any_1_chance"]) < 4 * np.sqrt(found["any_1_chance"])
+    assert counted(truth, truth)["all_1"] > 20 * counted(truth, truth)["all_1_chance"]
+
+
+def test_constant_columns_and_one_row_are_survived() -> None:
+    assert set(counted(np.ones((5, 2)), np.ones((5, 2))).values()) == {0.0}
+    assert counted(np.zeros((1, 1)), np.ones((1, 1)))["any_1"] == 0

@@ -1,0 +1,107 @@
+"""What is listed of the audits under a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plumbob.errors import BadInput
+from plumbob.view.compare import compare
+from plumbob.view.runs import Runs, folders
+from tests.view import audits
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return audits.tree(tmp_path, pages=False)
+
+
+def test_nested_folders_are_found_and_the_newest_comes_first(root: Path) -> None:
+    found = Runs(root).all()
+    whole = [run.path for run in found if run.finished]
+    assert whole == ["team/rounded", "bare", "hostile/a b ü"]
+    assert "notes" not in [run.path for run in found]  # a plan alone is no audit
+
+
+def test_a_whole_audit_tells_its_facts(root: Path) -> None:
+    run = Runs(root).open("bare").run
+    assert (run.data, run.protocols, run.defences) == (("bank",), ("logistic_regression",), ("none",))
+    assert (run.columns, run.leaking, run.exact, run.verdict) == (10, 5, 1, "exact")
+    assert (run.seed, run.date, run.worst_gain, run.wrong) == (7, "1970-01-05 00:00", 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("half", "no report yet"),
+        ("planless", "no plan.yaml"),
+        ("torn", "findings.jsonl cannot be read"),
+        ("strange", "line 1: not a finding"),
+    ],
+)
+def test_what_is_wrong_is_said_and_hides_nothing_else(root: Path, path: str, words: str) -> None:
+    run = {run.path: run for run in Runs(root).all()}[path]
+    assert not run.finished
+    assert words in f"{run.wrong} {run.progress}"
+    assert str(root) not in run.wrong
+
+
+def test_findings_that_are_no_sense_are_one_line(root: Path) -> None:
+    store = root / "bare" / "findings.jsonl"
+    store.write_text(
+        store.read_text().replace('"columns":[{', '"columns":[{"name":5,', 1).replace('"rows":1000', '"rows":"x"')
+    )
+    run = Runs(root).open("bare").run
+    assert "make no sense" in run.wrong or "not a finding" in run.wrong
+
+
+def test_a_changed_folder_is_read_again(root: Path) -> None:
+    runs = Runs(root)
+    assert runs.open("bare").run.findings == 1
+    with (root / "bare" / "findings.jsonl").open("a") as store:
+        store.write(audits.one()[0].to_line() + "\n")
+    assert runs.open("bare").run.findings == 2
+
+
+def test_links_are_not_followed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = audits.write(tmp_path_factory.mktemp("outside") / "secret", audits.one())
+    (root / "linked").symlink_to(outside)
+    (root / "bare" / "report.html").unlink()
+    (root / "bare" / "report.html").symlink_to(outside / "report.html")
+    runs = Runs(root)
+    assert "linked" not in list(folders(root))
+    assert runs.file("bare", "report.html") is None
+    assert not runs.open("bare").run.report
+    assert runs.file("../secret", "report.html") is None
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="not there"):
+        Runs(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="a file"):
+        Runs(tmp_path / "file")
+
+
+def test_two_audits_differ_in_words(root: Path) -> None:
+    runs = Runs(root)
+    found = compare(runs.open("bare"), runs.open("team/rounded"))
+    assert found.headline == "Of 10 columns, 0 worse in the second, 10 better"
+    assert {row.name for row in found.differ} >= {"seed", "defences"}
+    assert "trials" in {row.name for row in found.agree}
+    income = next(row for row in found.columns if row.name == "income")
+    assert income.change.startswith("better: recovered became no leak, gain −")
+    alike = compare(runs.open("bare"), runs.open("bare"))
+    assert alike.headline == "No difference in 10 columns"
+    assert not alike.differ
+
+
+def test_no_folder_of_this_machine_is_shown(root: Path) -> None:
+    plan = "data: {file: secret/place/people.csv, label: y, active: a, parties: {a: [u], b: [v]}}\n"
+    audits.write(root / "own", audits.one(), plan=plan)
+    runs = Runs(root)
+    rows = compare(runs.open("own"), runs.open("bare")).differ
+    assert "people.csv" in {row.first for row in rows}
+    assert not any("secret" in row.first or os.sep + "place" in row.first for row in rows)
