@@ -8,16 +8,17 @@ Two commands on one store share the work: each takes what the other has not clai
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
-from plumbob.audit.pieces import Job, Parcel, Piece, work, work_apart
+from plumbob.audit.pieces import SHARES, Job, Parcel, Piece, work, work_apart
 from plumbob.audit.store import Store
 from plumbob.errors import BadInput, suggest
 
@@ -60,39 +61,60 @@ def engine_named(text: str) -> Engine:
 
 @dataclass(frozen=True)
 class Pool:
-    """Workers that are ready, how many, and whether they may be remote."""
+    """How many workers there are, which of joblib's backends has them, and whether they may be on other machines."""
 
-    workers: int
-    parallel: Any = None  # a maker of joblib.Parallel; None: here, one after the other
-    remote: bool = False
+    workers: int = 1
+    backend: str = "loky"
+
+    @property
+    def remote(self) -> bool:
+        return self.backend != "loky"
+
+    def results(self, calls: Iterable[Any]) -> Iterator[Any]:
+        """What the calls return, as they are done; a worker that was killed is one sentence."""
+        from joblib import Parallel, parallel_config
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        waves = self.backend == "ray"  # which returns lists only
+        with parallel_config(backend=self.backend, n_jobs=self.workers):
+            parallel = Parallel(
+                return_as="list" if waves else "generator_unordered", batch_size=1, pre_dispatch=self.workers
+            )
+        try:
+            if not waves:
+                yield from parallel(calls)
+                return
+            with parallel:
+                rest = iter(calls)
+                while wave := list(islice(rest, SHARES * self.workers)):
+                    yield from parallel(wave)
+        except TerminatedWorkerError as error:
+            raise BadInput(
+                "a worker was killed, perhaps for want of memory; what is done is kept, the same command goes on "
+                "with fewer at once (--workers)"
+            ) from error
 
 
 @contextmanager
 def started(engine: Engine, workers: int | None) -> Iterator[Pool]:
     """The engine's workers, until the work is done; all that a cluster has unless a number is given."""
     if engine.kind == "processes":
-        count = workers or 1
-        yield Pool(count, partial(_parallel, n_jobs=count) if count > 1 else None)
+        yield Pool(workers or 1)
         return
     connect = _ray if engine.kind == "ray" else _dask
     with connect(engine, workers) as count:
-        yield Pool(count, partial(_parallel, n_jobs=count, backend=engine.kind), remote=True)
-
-
-def _parallel(**settings: Any) -> Any:
-    from joblib import Parallel
-
-    return Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=settings["n_jobs"], **settings)
+        yield Pool(count, engine.kind)
 
 
 @contextmanager
 def _ray(engine: Engine, workers: int | None) -> Iterator[int]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # an audit tells nobody that it ran
     ray: Any = import_module("ray")
     where: dict[str, Any] = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
     if engine.address:
         where = {"address": engine.title}
     try:
-        ray.init(log_to_driver=False, logging_level="ERROR", configure_logging=False, **where)
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
         raise BadInput(
             f"--engine: {engine.title} does not answer; is the cluster up and of the same version?"
@@ -129,7 +151,7 @@ def _dask(engine: Engine, workers: int | None) -> Iterator[int]:
 def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick) -> None:
     """Everything that is not done, here or by whoever else works on the store; returns when all of it is there."""
     polite = True  # at first: pieces that nobody is at. Then: whatever is free.
-    near = pool.parallel is None or not pool.remote or _all_see(job.store, pool)
+    near = not pool.remote or _all_see(job.store, pool)
     while todo:
         rounds = _near(job, todo, pool, polite, tick) if near else _far(job, todo, pool, tick)
         handled = {key for keys in rounds for key in keys}
@@ -141,12 +163,12 @@ def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick) -> None:
 
 def _near(job: Job, todo: list[Piece], pool: Pool, polite: bool, tick: Tick) -> Iterator[list[str]]:
     """Workers see the store: they claim, compute and keep."""
-    if pool.parallel is None:
+    if pool.workers == 1 and not pool.remote:
         yield from (work(job, piece, polite, tick) for piece in todo)
         return
     from joblib import delayed
 
-    for keys in _results(pool.parallel()(delayed(work)(job, piece, polite) for piece in todo)):
+    for keys in pool.results(delayed(work)(job, piece, polite) for piece in todo):
         for _ in keys:
             tick()
         yield keys
@@ -166,7 +188,7 @@ def _far(job: Job, todo: list[Piece], pool: Pool, tick: Tick) -> Iterator[list[s
                 yield delayed(_sent)(job, piece.only(missing), [key for _, key in mine])
 
     try:
-        for keys, parcel in _results(pool.parallel()(free())):
+        for keys, parcel in pool.results(free()):
             _unpack(job, parcel)
             for key in keys:
                 held.pop(key).close()
@@ -210,20 +232,8 @@ def _all_see(store: Store, pool: Pool) -> bool:
     """Whether the cluster's workers share this folder, asked of as many as there are."""
     from joblib import delayed
 
-    return set(pool.parallel()(delayed(_mark)(store) for _ in range(pool.workers))) == {store.mark}
+    return set(pool.results(delayed(_mark)(store) for _ in range(pool.workers))) == {store.mark}
 
 
 def _mark(store: Store) -> str:
     return store.mark
-
-
-def _results(results: Iterator[Any]) -> Iterator[Any]:
-    """What workers return; one that was killed is one sentence."""
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    try:
-        yield from results
-    except TerminatedWorkerError as error:
-        raise BadInput(
-            "a worker was killed, perhaps for want of memory; what is done is kept, the same command goes on (--workers)"
-        ) from error
