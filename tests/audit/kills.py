@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -47,7 +48,9 @@ def load() -> None:
 def start_exec(words: list[str], folder: Path) -> int:
     command = [sys.executable, "-m", "plumbob", *words]
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True).pid
+    running = subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True)
+    running.returncode = 0  # it is waited for by its number, not by this object
+    return running.pid
 
 
 def start_fork(words: list[str], folder: Path) -> int:
@@ -56,10 +59,12 @@ def start_fork(words: list[str], folder: Path) -> int:
     load()
     process = os.fork()
     if process:
+        with suppress(PermissionError, ProcessLookupError):
+            os.setpgid(process, process)  # here as well: it may be killed before it comes to it
         return process
     code = 1
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         os.chdir(folder)
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, 1)
@@ -76,12 +81,6 @@ def start_fork(words: list[str], folder: Path) -> int:
 STARTS = {"exec": start_exec, "fork": start_fork}
 
 
-def ended(process: int) -> int | None:
-    """The exit code, or None while it runs."""
-    done, status = os.waitpid(process, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if done else None
-
-
 def left_alone(words: list[str], folder: Path, start: str) -> None:
     process = STARTS[start](words, folder)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -93,21 +92,22 @@ def kill_until_done(
 ) -> dict[str, int]:
     """Start, kill after a random number of findings more and a random moment, and so on; then let it finish."""
     rng = random.Random(seed)
-    at_work = 0
-    for _ in range(kills):
+    done = at_work = 0
+    while done < kills:
         before = len(store.written())
-        more = rng.randint(0, max(1, int(1.5 * total / kills)))
+        more = rng.randint(0, max(1, (total - before) // (kills - done + 1)))
         process = STARTS[start](words, folder)
         deadline = time.monotonic() + (rng.uniform(0, STARTUP if start == "exec" else 0.5) if not more else 300)
         while len(store.written()) < before + more and time.monotonic() < deadline and ended_not(process):
             time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.03))
+        time.sleep(rng.uniform(0, 0.01))
         os.killpg(process, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        assert code == -signal.SIGKILL, f"it was done before all kills: exit code {code}; use a longer plan"
+        if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) != -signal.SIGKILL:
+            break  # it was faster than we were, on its last findings
+        done += 1
         at_work += len(store.written()) > before
     left_alone(words, folder, start)
-    return {"kills": kills, "kills after new findings": at_work}
+    return {"kills": done, "kills after new findings": at_work}
 
 
 def ended_not(process: int) -> bool:
@@ -144,7 +144,7 @@ def equal(folder: Path, name: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--trials", type=int, default=16)
+    parser.add_argument("--trials", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--start", choices=sorted(STARTS), default="exec")
