@@ -1,6 +1,7 @@
-"""An audit from plan to folder: `report.html`, `findings.jsonl`, `plan.yaml`, `environment.json`, resumable.
+"""An audit from plan to folder: `report.html`, `findings.jsonl`, `costs.jsonl`, `plan.yaml`, `environment.json`, resumable.
 
-The folder belongs to one plan. The same command on the same folder goes on where it stopped; another plan is refused.
+The folder belongs to one plan; another plan is refused. What is found goes to a store, in the folder or shared with other audits;
+the lines of the folder are written from there, in the plan's order, so the same command always ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -9,31 +10,32 @@ import fcntl
 import json
 import os
 import platform
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from plumbob import __version__
-from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
+from plumbob.audit.engines import engine_named, run_job, started
+from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.matrix import of_plan
+from plumbob.audit.pieces import Extras, Job, keep, pieces, transcript_path
 from plumbob.audit.plan import Plan, check_gate, make_plan, read_plan
-from plumbob.audit.run import cases, key, run, units, unmeasured, untried
+from plumbob.audit.run import keyed, unmeasured, untried
 from plumbob.audit.source import Source, open_source
+from plumbob.audit.store import Store
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
 from plumbob.report import page
 from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
-from plumbob.transcript import Transcript
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
+LINES, COSTS = "findings.jsonl", "costs.jsonl"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ def run_audit(
     plan: Plan | dict[str, Any] | Path | str,
     out: Path | str,
     *,
-    workers: int = 1,
+    workers: int | None = None,
+    engine: str = "processes",
+    store: Path | str | None = None,
     transcripts: bool = False,
     show_pictures: bool = False,
     command: str = "",
@@ -62,6 +66,8 @@ def run_audit(
 ) -> Result:
     """Run a plan (or go on with it) and write its folder.
 
+    `store` names a folder that audits share; without it what is found is kept in the audit's own. `engine` is processes, ray,
+    dask, or the address of a cluster. `workers` is 1 for processes and all of a cluster, unless it is given.
     Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
 
     >>> import tempfile
@@ -74,41 +80,83 @@ def run_audit(
     plan = _plan(plan).filled()
     source = open_source(plan.data, plan.seed)
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
-    folder = Path(out)
-    wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
+    folder, shared = Path(out), Store(Path(store) if store is not None else Path(out) / "store")
+    wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
     check_fit(plan, source)
-    with _writing(folder), _claimed(folder, plan):
-        store = folder / "findings.jsonl"
-        drop_torn_line(store)
-        earlier = read_findings(store)
-        known = frozenset(finding.key for finding in earlier)
-        if known - set(wanted):
+    chosen = engine_named(engine)
+    _check_store(shared, folder)
+    with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan):
+        earlier = read_findings(folder / LINES)
+        if {finding.key for finding in earlier} - set(wanted):
             raise BadInput(
                 f"{folder} holds findings of other data or of another version; choose another folder (--out)"
             )
-        keep = partial(_keep, folder / "transcripts") if transcripts else None
-        if transcripts and source.alignment is not None:
-            _keep(folder / "transcripts", source.alignment, "alignment")
-        gallery = folder / "pictures" if source.public or show_pictures else None
-        show = partial(save_sheet, gallery) if gallery is not None else None
-        done = known - _unseen(gallery, earlier)
-        total = len(units(plan))
-        progress(0, total)
-        for count, findings in enumerate(run(plan, source, workers=workers, done=done, keep=keep, show=show), 1):
-            append_findings(store, [finding for finding in findings if finding.key not in known])
-            progress(count, total)
-        order = {name: i for i, name in enumerate(wanted)}
-        findings = sorted(read_findings(store), key=lambda finding: order[finding.key])
+        extras = Extras(
+            folder / "transcripts" if transcripts else None,
+            folder / "pictures" if source.public or show_pictures else None,
+            save_sheet,
+        )
+        if extras.transcripts is not None and source.alignment is not None:
+            keep(source.alignment, transcript_path(extras.transcripts, "alignment"))
+        shared.opened()
+        for finding in earlier:  # of a folder whose store was another, or is gone
+            shared.adopt(finding)
+        lines = _Lines(folder, shared, wanted)
+        done = 0
+        progress(done, len(wanted))
+
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            lines.extend()
+            progress(done, len(wanted))
+
+        run_job(Job(plan, source, shared, extras), pieces(plan, source, pool.workers), pool, tick)
+        lines.extend()
+        findings = [shared.read(key) for key in wanted]
         notes = (*source.notes, *_cautions(source), *untried(plan))
-        _render(folder, plan, findings, notes, command, _sheets(gallery, findings))
+        _render(folder, plan, findings, notes, command, _sheets(extras.gallery, findings))
     return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
 
 
-def _unseen(gallery: Path | None, findings: list[Finding]) -> set[str]:
-    """Findings whose pictures are wanted now but were not when they were made: these attacks are run again."""
-    if gallery is None:
-        return set()
-    return {f.key for f in findings if f.score.images is not None and not sheet_path(gallery, f.key).exists()}
+class _Lines:
+    """`findings.jsonl` and `costs.jsonl`: always the plan's lines from the first to the last that is there without a gap."""
+
+    def __init__(self, folder: Path, store: Store, wanted: list[str]) -> None:
+        self._paths, self._store, self._wanted, self._next = (folder / LINES, folder / COSTS), store, wanted, 0
+        for path, content in zip(self._paths, self._ready(), strict=True):
+            _mend(path, content)
+
+    def extend(self) -> None:
+        """Add what has come. The store has it on the disk already."""
+        for path, content in zip(self._paths, self._ready(), strict=True):
+            with path.open("ab") as file:
+                file.write(content)
+
+    def _ready(self) -> tuple[bytes, bytes]:
+        found = []
+        while self._next < len(self._wanted) and self._wanted[self._next] in self._store:
+            found.append(self._store.lines(self._wanted[self._next]))
+            self._next += 1
+        return "".join(line for line, _ in found).encode(), "".join(line for _, line in found).encode()
+
+
+def _mend(path: Path, content: bytes) -> None:
+    """Make a file hold this, in its place, for it may be locked; after a crash its end may be missing or torn."""
+    with path.open("ab") as file:
+        here = path.read_bytes()
+        if not content.startswith(here):
+            file.truncate(0)
+            here = b""
+        file.write(content[len(here) :])
+
+
+def _check_store(store: Store, folder: Path) -> None:
+    """Before anything is made: a store that can be one, and is not the audit's folder itself."""
+    if store.folder.resolve() == folder.resolve():
+        raise BadInput(f"{folder} cannot be both the audit's folder (--out) and the store (--store); name two")
+    if store.folder.parent.resolve() != folder.resolve():
+        store.check()
 
 
 def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
@@ -134,9 +182,9 @@ def _cautions(source: Source) -> tuple[str, ...]:
 def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
     _claim(folder, plan)
-    with (folder / "findings.jsonl").open("a") as store:
+    with (folder / LINES).open("a") as lines:
         try:
-            fcntl.flock(store, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BadInput(
                 f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
@@ -201,13 +249,6 @@ def environment() -> dict[str, str]:
     """Versions that could change a number."""
     found = {"plumbob": __version__, "python": platform.python_version(), "system": platform.system()}
     return found | {"machine": platform.machine(), "cores": str(os.cpu_count())} | {p: version(p) for p in PACKAGES}
-
-
-def _keep(folder: Path, log: Transcript, name: str) -> None:
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '_', name)}.zip"
-    if not path.exists():
-        log.save(path)
 
 
 def write_whole(path: Path, text: str) -> None:

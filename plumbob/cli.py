@@ -163,7 +163,16 @@ def audit(
     ] = Path("plumbob-audit"),
     seed: Annotated[int | None, typer.Option(help="Seed of every random draw (default: the plan's, else 0).")] = None,
     effort: Annotated[Effort | None, typer.Option(help="Trials, shares of unknown columns and rows.")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that work at once.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="How many work at once (default: 1, or all of a cluster).")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where: processes, ray, dask, ray://HOST:PORT or dask://HOST:PORT.")
+    ] = "processes",
+    store: Annotated[
+        Path | None,
+        typer.Option(envvar="PLUMBOB_STORE", help="Folder of findings that audits share; none is made twice."),
+    ] = None,
     sweep: Annotated[bool, typer.Option("--sweep", help="Try every defence, and say which one to take.")] = False,
     transcripts: Annotated[bool, typer.Option(help="Keep the transcripts too. They hold raw private values.")] = False,
     show_pictures: Annotated[
@@ -201,11 +210,13 @@ def audit(
     chosen = chosen.swept() if sweep else chosen
     conditions = check_gate(chosen)
     _check_junit(junit, conditions is not None)
-    with _progress("auditing", "trials") as advance:
+    with _progress("auditing", "findings") as advance:
         result = run_audit(
             chosen,
             out,
             workers=workers,
+            engine=engine,
+            store=store,
             transcripts=transcripts,
             show_pictures=show_pictures,
             command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat),

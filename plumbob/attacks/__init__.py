@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import lru_cache
 from typing import Any
 
 from plumbob.attacks.base import Attack, Branches, Guess
@@ -14,17 +15,23 @@ __all__ = ["Attack", "Branches", "Guess", "attack_named", "attacks"]
 
 def attacks() -> dict[str, Attack]:
     """Every attack with its default settings, by name."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
-    return {kind.name: kind() for kind in sorted(_leaves(Attack), key=lambda kind: kind.name)}
+    return {name: kind() for name, kind in _kinds(tuple(__path__)).items()}
 
 
 def attack_named(name: str) -> Attack:
     """One attack with its default settings."""
-    known = attacks()
+    known = _kinds(tuple(__path__))
     if name not in known:
         raise BadInput(f"no attack '{name}'{suggest(name, list(known))}")
-    return known[name]
+    return known[name]()
+
+
+@lru_cache(maxsize=4)
+def _kinds(folders: tuple[str, ...]) -> dict[str, type[Attack]]:
+    """What the files in these folders define; looked for once, because a plan asks thousands of times."""
+    for module in pkgutil.iter_modules(folders):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return {kind.name: kind for kind in sorted(_leaves(Attack), key=lambda kind: kind.name)}
 
 
 def _leaves(kind: Any) -> list[type[Attack]]:

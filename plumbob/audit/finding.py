@@ -1,17 +1,22 @@
-"""A finding: one score with its setting, seed, time and memory; one line of `findings.jsonl`."""
+"""A finding: one score with its setting and seed, a line of `findings.jsonl`; what it cost, a line of `costs.jsonl`.
+
+Found and cost lie apart because the first is the same for every run, byte for byte, and the second for none.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from plumbob.errors import BadInput
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
+
+Parsed = TypeVar("Parsed")
+COSTS = ("seconds", "peak_mb", "train_seconds", "predict_seconds")
 
 
 @dataclass(frozen=True)
@@ -48,17 +53,31 @@ class Finding:
     usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
 
     def to_line(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
+        """Found and cost together, for programs."""
+        return _line(asdict(self))
+
+    def found_line(self) -> str:
+        """What was found: the same whenever, wherever and in whatever order it is computed."""
+        return _line({name: value for name, value in asdict(self).items() if name not in COSTS})
+
+    def cost_line(self) -> str:
+        """What it cost this time."""
+        return _line({"key": self.key} | {name: getattr(self, name) for name in COSTS})
 
     @classmethod
-    def from_line(cls, line: str) -> Finding:
-        raw: dict[str, Any] = json.loads(line)
+    def from_line(cls, line: str, cost: dict[str, Any] | None = None) -> Finding:
+        """A line with its cost in it or beside it; a cost that was lost is 0."""
+        raw: dict[str, Any] = {"seconds": 0.0, "peak_mb": 0.0} | json.loads(line) | (cost or {})
         inner = raw.pop("score")
         columns = tuple(ColumnScore(**column) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         return cls(**raw, score=Score(**inner, columns=columns))
+
+
+def _line(raw: dict[str, Any]) -> str:
+    return json.dumps(raw, separators=(",", ":"), allow_nan=False)
 
 
 def _images(raw: dict[str, Any] | None) -> ImageScore | None:
@@ -73,34 +92,24 @@ def _pairs(raw: Iterable[Iterable[Any]]) -> tuple[tuple[int, float], ...]:
 
 
 def read_findings(path: Path) -> list[Finding]:
-    """All whole lines of a findings file; a last line that a crash cut short is left out."""
+    """All whole lines of a findings file, with the costs that lie beside it; a last line that a crash cut short is left out."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    findings = []
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            findings.append(Finding.from_line(line))
-        except (ValueError, TypeError, KeyError) as error:
-            raise BadInput(f"{path}, line {number}: not a finding; move the file away and run again") from error
+    beside = path.with_name("costs.jsonl")
+    costs = {cost["key"]: cost for _, cost in _parsed(beside, read_cost)} if beside.exists() else {}
+    findings = [Finding.from_line(line, costs.get(bare.key)) for line, bare in _parsed(path, Finding.from_line)]
     return list({finding.key: finding for finding in findings}.values())
 
 
-def append_findings(path: Path, findings: Iterable[Finding]) -> None:
-    """Add lines at the end; when this returns they are on the disk."""
-    with path.open("a", encoding="utf-8") as file:
-        for finding in findings:
-            file.write(finding.to_line() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+def read_cost(line: str) -> dict[str, Any]:
+    """A line of `costs.jsonl`."""
+    raw: dict[str, Any] = json.loads(line)
+    return {"key": raw["key"]} | {name: float(raw[name]) for name in COSTS}
 
 
-def drop_torn_line(path: Path) -> None:
-    """Cut off a last line without its newline, left by a crash."""
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        data = file.read()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            file.truncate(whole)
+def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
+        try:
+            yield line, parse(line)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadInput(f"{path}, line {number}: not a finding; move the file away and run again") from error

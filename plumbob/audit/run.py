@@ -11,12 +11,14 @@ import hashlib
 import resource
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from plumbob import bundle
+from plumbob import __version__, bundle
 from plumbob.attacks import Guess, attack_named
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
@@ -26,6 +28,7 @@ from plumbob.defences import Defence
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
+from plumbob.protocols.networks import one_thread
 from plumbob.protocols.split_network import SplitNetwork
 from plumbob.protocols.training import IN_THE_CLEAR, MASKED
 from plumbob.recorded.seals import accuracy_of, defence_of
@@ -59,6 +62,9 @@ class Case:
     def remaining(self) -> Threat:
         """The threat as far as the defence leaves it its knowledge."""
         return self.defence.defence().threat(self.threat)
+
+
+Todo = tuple[tuple[Case, str], ...]  # cases with their keys
 
 
 def generator(seed: int, *purpose: object) -> np.random.Generator:
@@ -113,8 +119,8 @@ def cases(plan: Plan, unit: Unit) -> list[Case]:
     return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
 
 
-def key(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
-    """A hash of everything that determines a finding."""
+def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
+    """A hash of the setting: what seeds the draws of an attack and of its score."""
     parts = {
         "format": FORMAT,
         "data": source_digest,
@@ -132,34 +138,22 @@ def key(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
     return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
 
 
-def run_unit(
-    plan: Plan,
-    source: Source,
-    unit: Unit,
-    done: frozenset[str] = frozenset(),
-    keep: Callable[[Transcript, str], None] | None = None,
-    show: Show | None = None,
-) -> list[Finding]:
-    """The findings of one unit that are not done yet. `show` gets what a finding with pictures was made from."""
-    digest = source.digest
-    todo = [(case, key(plan, digest, unit, case)) for case in cases(plan, unit)]
-    if all(name in done for _, name in todo) and keep is None:
-        return []
-    train, others = halves(source.label, generator(plan.seed, "rows", unit.trial), plan.train_share)
-    work = _Work(plan, source, unit, train, np.sort(others[: plan.rows]))
-    findings: list[Finding] = []
-    runs: dict[tuple[float | None, str], _Run] = {}
-    for case, name in todo:
-        place = (case.unknown, case.defence.title)
-        if place not in runs:
-            runs.clear()  # cases come sorted by split and defence: only the current transcript is needed
-            runs[place] = work.transcript(case)
-            if keep is not None:
-                share = "parties" if case.unknown is None else f"{case.unknown:g}"
-                keep(runs[place].log, f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
-        if name not in done:
-            findings.append(_finding(plan, source, unit, case, name, runs[place], show))
-    return findings
+def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
+    """Every finding of a plan, in order, with a hash of all that determines it, the names it carries included."""
+    digest, identity = source.digest, source.identity
+
+    def key(unit: Unit, case: Case) -> str:
+        parts = [__version__, identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
+        return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
+
+    return [(unit, tuple((case, key(unit, case)) for case in cases(plan, unit))) for unit in units(plan)]
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """One thread of linear algebra meanwhile: sums in one order, so the same bits whatever the process was given."""
+    with threadpool_limits(1), one_thread():
+        yield
 
 
 @dataclass(frozen=True)
@@ -178,18 +172,34 @@ class _Run:
     usual: float | None = None  # share of the most frequent class among the rows that the accuracy is of
 
 
-@dataclass
-class _Work:
-    """The rows of one unit, and the models trained on them so far."""
+class Workbench:
+    """One unit being worked on: its rows, the models trained on them so far, and the transcript made last."""
 
-    plan: Plan
-    source: Source
-    unit: Unit
-    train: IntArray
-    rows: IntArray
-    models: dict[str, tuple[Model, float]] = field(default_factory=dict)
+    def __init__(self, plan: Plan, source: Source, unit: Unit) -> None:
+        self.plan, self.source, self.unit, self.digest = plan, source, unit, source.digest
+        self.train, others = halves(source.label, generator(plan.seed, "rows", unit.trial), plan.train_share)
+        self.rows = np.sort(others[: plan.rows])
+        self._models: dict[str, tuple[Model, float]] = {}
+        self._last: tuple[tuple[float | None, str], _Run] | None = None
 
-    def transcript(self, case: Case) -> _Run:
+    def log(self, case: Case) -> Transcript:
+        """What a case is found in; made once for all cases of the same split and defence that follow each other."""
+        return self._run(case).log
+
+    def finding(self, case: Case, name: str, show: Show | None = None) -> Finding:
+        """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
+        done = self._run(case)
+        words = draws(self.plan, self.digest, self.unit, case)
+        return _finding(self.plan, self.source, self.unit, case, name, words, done, show)
+
+    def _run(self, case: Case) -> _Run:
+        place = (case.unknown, case.defence.title)
+        if self._last is None or self._last[0] != place:
+            self._last = None  # one transcript at a time: it may be large
+            self._last = (place, self._transcript(case))
+        return self._last[1]
+
+    def _transcript(self, case: Case) -> _Run:
         """The transcript of one split and defence, of training where that is the exchange, else of prediction."""
         if self.source.recorded is not None:
             return _recorded(self.source.recorded)
@@ -239,9 +249,9 @@ class _Work:
             blocks = list(column_positions(federation).values())
             return _timed(lambda: protocol.fit(values[self.train][:, order], label, classes, rng, blocks))
         trained = repr(protocol)
-        if trained not in self.models:
-            self.models[trained] = _timed(lambda: protocol.fit(values[self.train], label, classes, rng))
-        model, seconds = self.models[trained]
+        if trained not in self._models:
+            self._models[trained] = _timed(lambda: protocol.fit(values[self.train], label, classes, rng))
+        model, seconds = self._models[trained]
         return model.reordered(order), seconds
 
 
@@ -276,13 +286,13 @@ def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
 
 
 def _finding(
-    plan: Plan, source: Source, unit: Unit, case: Case, name: str, done: _Run, show: Show | None = None
+    plan: Plan, source: Source, unit: Unit, case: Case, name: str, words: str, done: _Run, show: Show | None
 ) -> Finding:
     view = cut(done.log, case.remaining)
     started = time.perf_counter()
-    guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", name))
+    guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", words))
     seconds = time.perf_counter() - started
-    judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", name))
+    judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", words))
     if show is not None and judged.images is not None:
         show(name, done.log, view, guess)
     total = len(view.known) + len(view.unknown)
@@ -325,22 +335,19 @@ def training_losses(log: Transcript) -> tuple[tuple[int, float], ...]:
     return tuple((int(i), float(losses[i])) for i in rounds if np.isfinite(losses[i]))
 
 
-def run(
-    plan: Plan,
-    source: Source,
-    *,
-    workers: int = 1,
-    done: frozenset[str] = frozenset(),
-    keep: Callable[[Transcript, str], None] | None = None,
-    show: Show | None = None,
-) -> Iterator[list[Finding]]:
-    """The findings of every unit, in the plan's order, as they are made."""
-    work = units(plan)
+def run(plan: Plan, source: Source, *, workers: int = 1) -> Iterator[list[Finding]]:
+    """The findings of every unit, in the plan's order, as they are made; nothing is kept."""
+    work = keyed(plan, source)
     if workers <= 1 or len(work) == 1:
-        for unit in work:
-            yield run_unit(plan, source, unit, done, keep, show)
+        yield from (_unit(plan, source, unit, todo) for unit, todo in work)
         return
     from joblib import Parallel, delayed
 
     pool = Parallel(n_jobs=workers, return_as="generator", batch_size=1, pre_dispatch=workers)
-    yield from pool(delayed(run_unit)(plan, source, unit, done, keep, show) for unit in work)
+    yield from pool(delayed(_unit)(plan, source, unit, todo) for unit, todo in work)
+
+
+def _unit(plan: Plan, source: Source, unit: Unit, todo: Todo) -> list[Finding]:
+    with steady():
+        bench = Workbench(plan, source, unit)
+        return [bench.finding(case, name) for case, name in todo]

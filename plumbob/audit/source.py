@@ -84,6 +84,15 @@ class Source:
             parts += [self.recorded.head, bundle.canonical(defence_of(self.recorded))]
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
+    @property
+    def identity(self) -> str:
+        """A hash of all that a finding says or knows of the data: values, names, who holds what, ranges and steps."""
+        if self.federation is not None:
+            known = [self.federation.active, *map(repr, self.federation.features)]
+        else:
+            known = [repr(column) for column in self._table.columns]
+        return hashlib.sha256(bundle.canonical([self.digest, self.name, known]).encode()).hexdigest()
+
 
 def open_source(plan: DataPlan, seed: int = 0) -> Source:
     """Read, align and prepare what the plan names; of more rows than `sample` a random choice is taken."""

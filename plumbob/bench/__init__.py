@@ -24,6 +24,7 @@ from plumbob.bench.inversion import gia_against_one_by_one
 from plumbob.bench.scores import cost_against_rows, esa_against_loop, pra_against_loop
 from plumbob.bench.timing import Measured
 from plumbob.bench.training import dp_sgd_against_plain_training
+from plumbob.bench.workers import workers_against_one
 from plumbob.errors import BadInput
 
 BENCHES = (
@@ -43,6 +44,7 @@ BENCHES = (
     enumeration_against_loop,
     null_space_seconds,
     null_space_cost_per_row,
+    workers_against_one,
 )
 
 

@@ -10,7 +10,6 @@ same score and are averaged. The exchange is the same.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -149,9 +148,8 @@ class SecureBoost(TrainingProtocol):
         if self.key_bits:
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
         scale = largest / self.epsilon if self.epsilon else 0.0
-        # Numbers of a study without a key can be had again from its seed; real masks come from the system.
-        draw = os.urandom if self.key_bits else rng.bytes
-        return _Passive(party, bins, key.public, layout, scale, self.blinding, draw, rng)
+        # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
+        return _Passive(party, bins, key.public, layout, scale, self.blinding, rng.bytes, rng)
 
 
 @dataclass
