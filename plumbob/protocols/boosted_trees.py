@@ -122,4 +122,6 @@ def added_up(trees: Sequence[Plain], leaves: Sequence[FloatArray], output: IntAr
         ends = (places >= 0) & (tree.left < 0)
         row[places[ends]] = value[ends]
     feature, threshold = (np.stack(arrays) for arrays in list(zip(*whole_trees, strict=True))[:2])
-    return BoostedTrees(feature, threshold, adds, np.asarray(output, dtype=np.int64), np.asarray(base, dtype=np.float64))
+    return BoostedTrees(
+        feature, threshold, adds, np.asarray(output, dtype=np.int64), np.asarray(base, dtype=np.float64)
+    )

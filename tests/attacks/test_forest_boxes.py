@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumbob.attacks.forest_boxes import ForestBoxes, cells_of, draw, sides_of, tree_labels, vote_changes
+from plumbob.attacks.forest_boxes import ForestBoxes, ballot_of, cells_of, draw, sides_of, tree_labels, vote_changes
 from plumbob.federation import split_at_random
 from plumbob.protocols import Forest, RandomForest
 from plumbob.scoring.score import truth_of
@@ -50,11 +50,13 @@ def test_changes_of_votes_are_those_of_the_forest() -> None:
     view, forest = small_forest()
     values = np.random.default_rng(1).random((len(view.own), 3))
     sides = sides_of(forest, view, np.arange(len(values)), values)
-    labels = np.stack([np.broadcast_to(tree_labels(forest, t, sides, {}), len(values)) for t in range(15)])
+    ballot = ballot_of(forest)
+    trees = zip(forest.feature, ballot.option, sides, strict=True)
+    labels = np.stack([np.broadcast_to(tree_labels(*tree, {}), len(values)) for tree in trees])
     before = votes_of(forest, view, values)
     for j, column in enumerate(view.unknown):
         cells = cells_of(forest, int(column), 0.0, 1.0)
-        change = vote_changes(forest, cells, labels, sides, len(view.classes))
+        change = vote_changes(forest, ballot, cells, labels, sides)
         for k, middle in enumerate((cells.edges[1:] + cells.edges[:-1]) / 2):
             moved = values.copy()
             moved[:, j] = middle
