@@ -24,9 +24,10 @@ from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.plan import Plan, make_plan, read_plan
 from plumbob.audit.run import cases, key, run, units, untried
-from plumbob.audit.source import Source, open_source
+from plumbob.audit.source import Source, open_source, with_models
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
+from plumbob.protocols.networks import trusting
 from plumbob.report import page
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.transcript import Transcript
@@ -55,12 +56,14 @@ def run_audit(
     workers: int = 1,
     transcripts: bool = False,
     show_pictures: bool = False,
+    trust_code: bool = False,
     command: str = "",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Result:
     """Run a plan (or go on with it) and write its folder.
 
     Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
+    `trust_code` lets a plan name what runs code of others: pickled models, whole PyTorch modules, networks of other packages.
 
     >>> import tempfile
     >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
@@ -69,13 +72,26 @@ def run_audit(
     ...     result.report.exists(), len(result.findings) > 0
     (True, True)
     """
-    plan = _plan(plan).filled()
-    source = open_source(plan.data, plan.seed)
+    with trusting(trust_code):
+        return _audited(plan, Path(out), workers, transcripts, show_pictures, trust_code, command, progress)
+
+
+def _audited(
+    plan: Plan | dict[str, Any] | Path | str,
+    folder: Path,
+    workers: int,
+    transcripts: bool,
+    show_pictures: bool,
+    trust_code: bool,
+    command: str,
+    progress: Callable[[int, int], None],
+) -> Result:
+    plan = _plan(plan, trust_code).filled()
+    source = with_models(open_source(plan.data, plan.seed), plan.protocols, trust_code=trust_code)
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
-    folder = Path(out)
     wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
     check_fit(plan, source)
-    with _writing(folder), _claimed(folder, plan):
+    with _writing(folder), _claimed(folder, plan, trust_code):
         store = folder / "findings.jsonl"
         drop_torn_line(store)
         earlier = read_findings(store)
@@ -92,7 +108,8 @@ def run_audit(
         done = known - _unseen(gallery, earlier)
         total = len(units(plan))
         progress(0, total)
-        for count, findings in enumerate(run(plan, source, workers=workers, done=done, keep=keep, show=show), 1):
+        work = run(plan, source, workers=workers, done=done, keep=keep, show=show, trust_code=trust_code)
+        for count, findings in enumerate(work, 1):
             append_findings(store, [finding for finding in findings if finding.key not in known])
             progress(count, total)
         order = {name: i for i, name in enumerate(wanted)}
@@ -117,10 +134,12 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 
-def _plan(plan: Plan | dict[str, Any] | Path | str) -> Plan:
+def _plan(plan: Plan | dict[str, Any] | Path | str, trust_code: bool) -> Plan:
     if isinstance(plan, Plan):
         return plan
-    return make_plan(plan) if isinstance(plan, dict) else read_plan(Path(plan))
+    if isinstance(plan, dict):
+        return make_plan(plan, trust_code=trust_code)
+    return read_plan(Path(plan), trust_code=trust_code)
 
 
 def _cautions(source: Source) -> tuple[str, ...]:
@@ -129,9 +148,9 @@ def _cautions(source: Source) -> tuple[str, ...]:
 
 
 @contextmanager
-def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
+def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
-    _claim(folder, plan)
+    _claim(folder, plan, trust_code)
     with (folder / "findings.jsonl").open("a") as store:
         try:
             fcntl.flock(store, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,14 +163,14 @@ def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
         yield
 
 
-def _claim(folder: Path, plan: Plan) -> None:
+def _claim(folder: Path, plan: Plan, trust_code: bool) -> None:
     """Make the folder this plan's, or refuse: nothing of another plan is ever overwritten."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; name a folder (--out)")
     kept = folder / "plan.yaml"
     if kept.exists():
         try:
-            same = read_plan(kept).digest == plan.digest
+            same = read_plan(kept, trust_code=trust_code).digest == plan.digest
         except BadInput:
             same = False
         if not same:

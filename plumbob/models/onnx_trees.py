@@ -46,7 +46,9 @@ class Ensemble:
         if squash == "sigmoid":
             used = -1 if len(self.base) == 2 else 0
             leaves = [adds[:, used] for adds in self.adds]
-            return added_up(self.trees, leaves, np.zeros(len(self.trees), dtype=np.int64), self.base[[used]]), "boosted_trees"
+            return added_up(
+                self.trees, leaves, np.zeros(len(self.trees), dtype=np.int64), self.base[[used]]
+            ), "boosted_trees"
         trees, leaves, output = [], [], []
         for tree, adds in zip(self.trees, self.adds, strict=True):
             for margin in np.flatnonzero(np.abs(adds).max(axis=0) > 0):

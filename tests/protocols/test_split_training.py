@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from plumbob.protocols.networks import trusting
 from plumbob.attacks.uploads import Uploads
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
@@ -19,6 +22,13 @@ from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.test_cli import plumbob, refused
 from tests.worlds import made_pictures, made_table
+
+
+@pytest.fixture(autouse=True)
+def _trusted() -> Iterator[None]:
+    """Networks of these tests' own are code, and trusted."""
+    with trusting(True):
+        yield
 
 
 def table() -> Federation:
@@ -134,3 +144,8 @@ def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_lin
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     assert "no fully connected layer" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path, env=here))
+
+
+def test_networks_of_other_packages_need_trust() -> None:
+    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitTraining(network="os:system")
