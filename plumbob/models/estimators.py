@@ -23,6 +23,12 @@ KNOWN = (
     "GradientBoostingClassifier, HistGradientBoostingClassifier, MLPClassifier, XGBClassifier"
 )
 
+HARMLESS = (  # classes of scikit-learn that hold arrays, which skops does not trust by itself
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+)
+
 
 def read_pickle(data: bytes, *, trust_code: bool) -> OwnModel:
     """The estimator of a pickle."""
@@ -45,13 +51,11 @@ def read_skops(data: bytes) -> OwnModel:
         import skops.io
     except ImportError as error:
         raise BadInput("reading .skops files needs the package skops: pip install 'plumbob[skops]'") from error
-    strange = skops.io.get_untrusted_types(data=data)
-    strange = [name for name in strange if not name.startswith("sklearn.")]
+    named = skops.io.get_untrusted_types(data=data)
+    strange = [name for name in named if name not in HARMLESS]
     if strange:
-        raise BadInput(
-            f"it holds types that skops does not hold to be harmless, such as {strange[0]}; save it as .onnx"
-        )
-    return own_of(skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data)))
+        raise BadInput(f"it holds types that are not known to be harmless, such as {strange[0]}; save it as .onnx")
+    return own_of(skops.io.loads(data, trusted=named))
 
 
 def own_of(estimator: Any) -> OwnModel:

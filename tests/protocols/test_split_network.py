@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from plumbob.protocols.networks import trusting
 from plumbob.crypto.masking import fixed_point, from_generator, from_system, opened_sum, pairwise_masks
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split, split_into_tiles
 from plumbob.protocols import TRAINING, SplitNetwork
 from plumbob.protocols.cut_guards import CutGuard, CutOutline
+from plumbob.protocols.networks import trusting
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.worlds import made_pictures, made_table

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from plumbob.protocols.networks import trusting
 from plumbob.attacks.uploads import Uploads
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
+from plumbob.protocols.networks import trusting
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
