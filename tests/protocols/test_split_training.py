@@ -142,7 +142,10 @@ def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_lin
         "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.test_split_training:no_linear'}\n"
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    assert "no fully connected layer" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path, env=here))
+    command = ("audit", "plan.yaml", "--out", "out")
+    assert "say --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
+    assert not (tmp_path / "out").exists()
+    assert "no fully connected layer" in refused(plumbob(*command, "--trust-code", cwd=tmp_path, env=here))
 
 
 def test_networks_of_other_packages_need_trust() -> None:
