@@ -180,7 +180,7 @@ def trusting(code: bool) -> Iterator[None]:
     """Whether networks may be code of other packages, named by a plan, a recorded run or a view. Unless said so, none may.
 
     >>> with trusting(True):
-    ...     NetworkPlan("shop", "torch.nn:Linear", (3,), 2).network
+    ...     known_network("top", "torch.nn:Linear")
     'torch.nn:Linear'
     """
     before = _TRUSTED.set(code)
