@@ -26,10 +26,11 @@ from plumbob.audit.matrix import of_plan
 from plumbob.audit.pieces import Extras, Job, keep, pieces, transcript_path
 from plumbob.audit.plan import Plan, check_gate, make_plan, read_plan
 from plumbob.audit.run import keyed, unmeasured, untried
-from plumbob.audit.source import Source, open_source
+from plumbob.audit.source import Source, open_source, with_models
 from plumbob.audit.store import Store
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
+from plumbob.protocols.networks import trusting
 from plumbob.report import page
 from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
@@ -61,6 +62,7 @@ def run_audit(
     store: Path | str | None = None,
     transcripts: bool = False,
     show_pictures: bool = False,
+    trust_code: bool = False,
     command: str = "",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Result:
@@ -69,6 +71,7 @@ def run_audit(
     `store` names a folder that audits share; without it what is found is kept in the audit's own. `engine` is processes, ray,
     dask, or the address of a cluster. `workers` is 1 for processes and all of a cluster, unless it is given.
     Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
+    `trust_code` lets a plan name what runs code of others: pickled models, whole PyTorch modules, networks of other packages.
 
     >>> import tempfile
     >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
@@ -77,15 +80,33 @@ def run_audit(
     ...     result.report.exists(), len(result.findings) > 0
     (True, True)
     """
-    plan = _plan(plan).filled()
-    source = open_source(plan.data, plan.seed)
+    with trusting(trust_code):
+        return _audited(
+            plan, Path(out), workers, engine, store, transcripts, show_pictures, trust_code, command, progress
+        )
+
+
+def _audited(
+    plan: Plan | dict[str, Any] | Path | str,
+    folder: Path,
+    workers: int | None,
+    engine: str,
+    store: Path | str | None,
+    transcripts: bool,
+    show_pictures: bool,
+    trust_code: bool,
+    command: str,
+    progress: Callable[[int, int], None],
+) -> Result:
+    plan = _plan(plan, trust_code).filled()
+    source = with_models(open_source(plan.data, plan.seed), plan.protocols, trust_code=trust_code)
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
-    folder, shared = Path(out), Store(Path(store) if store is not None else Path(out) / "store")
+    shared = Store(Path(store) if store is not None else folder / "store")
     wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
     check_fit(plan, source)
     chosen = engine_named(engine)
     _check_store(shared, folder)
-    with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan):
+    with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan, trust_code):
         earlier = read_findings(folder / LINES)
         if {finding.key for finding in earlier} - set(wanted):
             raise BadInput(
@@ -111,7 +132,7 @@ def run_audit(
             lines.extend()
             progress(done, len(wanted))
 
-        run_job(Job(plan, source, shared, extras), pieces(plan, source, pool.workers), pool, tick)
+        run_job(Job(plan, source, shared, extras, trust_code), pieces(plan, source, pool.workers), pool, tick)
         lines.extend()
         findings = [shared.read(key) for key in wanted]
         notes = (*source.notes, *_cautions(source), *untried(plan))
@@ -167,10 +188,12 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 
-def _plan(plan: Plan | dict[str, Any] | Path | str) -> Plan:
+def _plan(plan: Plan | dict[str, Any] | Path | str, trust_code: bool) -> Plan:
     if isinstance(plan, Plan):
         return plan
-    return make_plan(plan) if isinstance(plan, dict) else read_plan(Path(plan))
+    if isinstance(plan, dict):
+        return make_plan(plan, trust_code=trust_code)
+    return read_plan(Path(plan), trust_code=trust_code)
 
 
 def _cautions(source: Source) -> tuple[str, ...]:
@@ -179,9 +202,9 @@ def _cautions(source: Source) -> tuple[str, ...]:
 
 
 @contextmanager
-def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
+def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
-    _claim(folder, plan)
+    _claim(folder, plan, trust_code)
     with (folder / LINES).open("a") as lines:
         try:
             fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,14 +217,14 @@ def _claimed(folder: Path, plan: Plan) -> Iterator[None]:
         yield
 
 
-def _claim(folder: Path, plan: Plan) -> None:
+def _claim(folder: Path, plan: Plan, trust_code: bool) -> None:
     """Make the folder this plan's, or refuse: nothing of another plan is ever overwritten."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; name a folder (--out)")
     kept = folder / "plan.yaml"
     if kept.exists():
         try:
-            same = read_plan(kept).digest == plan.digest
+            same = read_plan(kept, trust_code=trust_code).digest == plan.digest
         except BadInput:
             same = False
         if not same:

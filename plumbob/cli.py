@@ -88,11 +88,21 @@ def init(
     active: Annotated[str, typer.Option(help="The party with the label, if several files have it.")] = "",
     ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
     protocol: Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model you have already (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="The model's inputs in order, if its file does not name them; repeated.")
+    ] = None,
     threat: Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")] = None,
     defence: Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")] = None,
     effort: Annotated[Effort | None, typer.Option(help="How much work the audit is.")] = None,
     out: Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")] = False,
+    trust_code: Annotated[
+        bool, typer.Option("--trust-code", help="Let the model be a pickle, which runs code.")
+    ] = False,
 ) -> None:
     """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
     from plumbob.app import write_whole
@@ -110,6 +120,9 @@ def init(
         active=active,
         ignore=tuple(ignore or ()),
         protocols=tuple(protocol or ()),
+        models=tuple(model or ()),
+        columns=tuple(column or ()),
+        trust_code=trust_code,
         threats=tuple(threat or ()),
         defences=tuple(defence or ()),
         effort=effort.value if effort else "",
@@ -125,7 +138,8 @@ def init(
             say(console, plain(str(error)), whole=True)
     made = draft(wishes, place.absolute().parent)
     write_whole(place, made.text)
-    for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(['plumbob', 'audit', str(place)])}"):
+    following = ["plumbob", "audit", str(place), *(["--trust-code"] if trust_code else [])]
+    for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(following)}"):
         say(console, plain(line), whole=True)
 
 
@@ -185,12 +199,17 @@ def audit(
     gate: Annotated[
         str | None, typer.Option(help="What must hold, such as 'max_gain<0.2'; else exit code 1 (default: the plan's).")
     ] = None,
+    trust_code: Annotated[
+        bool,
+        typer.Option("--trust-code", help="Let the plan name code of others: pickled models, networks of packages."),
+    ] = False,
     junit: Annotated[Path | None, typer.Option(help="Write the gate's outcome as JUnit XML to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
     from plumbob.audit.plan import Plan, check_gate, read_plan
+    from plumbob.protocols.networks import trusting
     from plumbob.report.terminal import print_summary
 
     if recorded is not None:
@@ -198,7 +217,7 @@ def audit(
     elif threat:
         raise BadInput("--threat goes with --recorded; a plan names its own ('threats')")
     else:
-        chosen = read_plan(plan) if plan is not None else Plan(effort="quick")
+        chosen = read_plan(plan, trust_code=trust_code) if plan is not None else Plan(effort="quick")
     changes: dict[str, Any] = {}
     if seed is not None:
         changes["seed"] = _at_least(seed, 0, "--seed")
@@ -207,7 +226,8 @@ def audit(
     if gate is not None:
         changes["gate"] = gate
     chosen = chosen.model_copy(update=changes)
-    chosen = chosen.swept() if sweep else chosen
+    with trusting(trust_code):
+        chosen = chosen.swept() if sweep else chosen
     conditions = check_gate(chosen)
     _check_junit(junit, conditions is not None)
     with _progress("auditing", "findings") as advance:
@@ -219,7 +239,8 @@ def audit(
             store=store,
             transcripts=transcripts,
             show_pictures=show_pictures,
-            command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat),
+            trust_code=trust_code,
+            command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat, trust_code),
             progress=advance,
         )
     if as_json:
@@ -230,7 +251,8 @@ def audit(
         print_summary(result.findings, console)
         console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
     if conditions is not None:
-        _pass(conditions, chosen, result.findings, junit, as_json)
+        with trusting(trust_code):
+            _pass(conditions, chosen, result.findings, junit, as_json)
 
 
 def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
@@ -279,6 +301,7 @@ def _command(
     gate: str | None = None,
     recorded: Path | None = None,
     threats: list[str] | None = None,
+    trust_code: bool = False,
 ) -> str:
     """The command that repeats an audit, without folders of this machine."""
     words = ["plumbob", "audit"] + ([plan.name] if plan else [])
@@ -288,6 +311,7 @@ def _command(
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--sweep"] if sweep else []
     words += ["--show-pictures"] if show_pictures else []
+    words += ["--trust-code"] if trust_code else []
     words += ["--gate", gate] if gate is not None else []
     return shlex.join(words)
 

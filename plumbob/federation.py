@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ class Table:
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what preparation did, one sentence each, no raw values
     public: bool = False  # a published data set: pictures of its rows may be shown
+    words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`; never part of a report
 
     @property
     def names(self) -> tuple[str, ...]:

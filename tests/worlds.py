@@ -16,6 +16,7 @@ from plumbob.federation import Column, Federation, Table, halves, split_at_rando
 from plumbob.protocols import (
     PROTOCOLS,
     TRAINING,
+    Boosted,
     EncryptedRegression,
     NeuralNetwork,
     Protocol,
@@ -42,6 +43,8 @@ def small(name: str) -> Protocol:
         return NeuralNetwork(hidden=(16, 8), epochs=3)
     if name == "split_models":
         return SplitModels(epochs=10)
+    if name == "boosted_trees":
+        return Boosted(trees=8)
     return RandomForest(trees=15) if name == "random_forest" else PROTOCOLS[name]()
 
 

@@ -5,10 +5,13 @@ class and x ~ N(m_i, S) on the box as in the linearised posterior, the posterior
     p(x | votes) ~ N(x; m_i, S) exp(-|v(x_own, x) - votes_i|^2 / 2 heat^2)
 It is sampled by Gibbs: column by column, for all rows at once, over all cells of the column, with falling heat. The guess
 is the average of the cells' conditional means. Where a forest puts its thresholds also tells where a column's values lie.
+Leaves that say more than a class are the same algebra: v(x) sums what the leaves say, scores or, of boosted trees, numbers
+that add up to the margins, which the scores give back exactly (up to a number they share, where there are several).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +22,8 @@ from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.columns import Prior, components, expected_means, from_complete_rows, row_factor
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.trees import Forest
+from plumbob.protocols.boosted_trees import BoostedTrees, margins_of
+from plumbob.protocols.trees import LEAF, Forest, Trees
 from plumbob.threats import Schema, View, WhiteBox
 
 SWEEPS, WARM = 60, 24  # rounds over all columns, and those of them before samples count
@@ -27,8 +31,9 @@ HOT, COLD = 6.0, 1.0  # heat in votes, first and last
 CHUNK = 2048  # rows sampled together
 NARROW = 1e-12
 PULL = 4.0  # weight of the first covariance, in rows per column
+FIRM = 0.25  # the last heat where leaves say more than a class, in units of what a tree changes
 
-Votes = NDArray[np.int16]
+Sums = NDArray[np.float32]  # what was said in sum: rows x outputs
 Labels = NDArray[np.int16]
 
 
@@ -36,20 +41,22 @@ class ForestBoxes(Attack):
     """The posterior mean of forests: Gibbs sampling of the cells between thresholds."""
 
     name = "forest_boxes"
-    summary = "ours: the cells between a forest's thresholds that make its trees vote as they did, sampled"
+    summary = "ours: the cells between the thresholds of trees that make them vote, or add up, as they did, sampled"
     paper = "plumbob"
-    protocols = ("random_forest",)
+    protocols = ("random_forest", "boosted_trees")
     requires = (WhiteBox, Schema)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.model is None or view.ranges is None:
             raise BadInput("forest boxes need the model (white box) and the ranges of the unknown columns")
-        forest = Forest.from_arrays(view.model)
+        boosted = view.protocol == BOOSTED
+        forest = BoostedTrees.from_arrays(view.model) if boosted else Forest.from_arrays(view.model)
+        ballot = ballot_of(forest)
         low, high = view.ranges.T
         span = np.where(high > low, high - low, 1.0)
         scores = np.asarray(view.received("scores"), dtype=np.float64)
         told = np.flatnonzero(~np.isnan(scores).any(axis=1))
-        votes = np.rint(np.nan_to_num(scores) * len(forest.feature)).astype(np.int16)
+        votes = ballot.read(scores)
         if view.auxiliary is None:
             prior = prior_of(view, forest, low, span)
             centres, covariance, between = prior.rows(components(view.own, len(low))), prior.covariance, prior.between
@@ -62,11 +69,62 @@ class ForestBoxes(Attack):
         for begin in range(0, len(told), CHUNK):
             rows = told[begin : begin + CHUNK]
             sides = sides_of(forest, view, rows, low + span * centres[rows])
-            unit[rows] = sample(forest, columns, covariance, centres[rows], votes[rows], sides, between, rng)
+            unit[rows] = sample(forest, ballot, columns, covariance, centres[rows], votes[rows], sides, between, rng)
         return Guess(view.unknown_names, np.asarray(low + (high - low) * unit))
 
 
-def prior_of(view: View, forest: Forest, low: FloatArray, span: FloatArray) -> Prior:
+BOOSTED = "boosted_trees"
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """What trees say: the options of each, numbers that are summed over trees, and how the sum is read off scores."""
+
+    option: IntArray  # trees x nodes: which of its tree's options a leaf takes
+    says: Sums  # trees x options x outputs
+    read: Callable[[FloatArray], Sums]
+    cold: float  # the last heat
+
+
+def ballot_of(forest: Trees) -> Ballot:
+    """Votes for classes; or the leaves' own numbers, in units of what a tree changes in the mean."""
+    count = len(forest.feature)
+    if isinstance(forest, Forest) and forest.leaves is None:
+        says = np.broadcast_to(np.eye(forest.classes, dtype=np.float32), (count, forest.classes, forest.classes))
+        return Ballot(forest.label, says, lambda scores: _single(np.rint(np.nan_to_num(scores) * count)), COLD)
+    ends = [np.flatnonzero(tree == LEAF) for tree in forest.feature]
+    option = np.zeros(forest.feature.shape, dtype=np.int64)
+    said = np.zeros((count, max(map(len, ends)), _outputs(forest)))
+    for tree, leaves in enumerate(ends):
+        option[tree, leaves] = np.arange(len(leaves))
+        if isinstance(forest, Forest) and forest.leaves is not None:
+            said[tree, : len(leaves)] = forest.leaves[tree, leaves]
+        elif isinstance(forest, BoostedTrees):
+            said[tree, : len(leaves), forest.output[tree]] = forest.leaves[tree, leaves]
+    base = np.zeros(said.shape[2])
+    if isinstance(forest, BoostedTrees):
+        base = forest.base - (forest.base.mean() if len(forest.base) > 1 else 0.0)
+        said -= said.mean(axis=2, keepdims=True) if len(forest.base) > 1 else 0.0
+    spread = [said[tree, : len(leaves)].var(axis=0).sum() for tree, leaves in enumerate(ends)]
+    unit = float(np.sqrt(2 * np.mean(spread))) or 1.0  # two leaves drawn at random are so far apart
+
+    def read(scores: FloatArray) -> Sums:
+        filled = np.where(np.isnan(scores), 1.0 / scores.shape[1], scores)
+        sums = margins_of(filled, len(base)) - base if isinstance(forest, BoostedTrees) else filled * count
+        return _single(sums / unit)
+
+    return Ballot(option, _single(said / unit), read, FIRM)
+
+
+def _outputs(forest: Trees) -> int:
+    return len(forest.base) if isinstance(forest, BoostedTrees) else int(getattr(forest, "classes", 0))
+
+
+def _single(numbers: FloatArray) -> Sums:
+    return np.asarray(numbers, dtype=np.float32)
+
+
+def prior_of(view: View, forest: Trees, low: FloatArray, span: FloatArray) -> Prior:
     """Exchangeable columns; their means follow the forest's thresholds as far as those of the known columns do."""
     parts = components(view.own, len(low))
     marks = np.full(len(view.known) + len(view.unknown), np.nan)
@@ -93,7 +151,7 @@ class Cells:
     uses: tuple[tuple[int, IntArray, IntArray], ...]  # tree, its nodes on this column, the first cell right of each
 
 
-def cells_of(forest: Forest, column: int, low: float, span: float) -> Cells:
+def cells_of(forest: Trees, column: int, low: float, span: float) -> Cells:
     trees, nodes = np.nonzero(forest.feature == column)
     thresholds = (forest.threshold[trees, nodes] - low) / span
     inner = np.unique(thresholds[(thresholds > 0) & (thresholds < 1)])
@@ -103,7 +161,7 @@ def cells_of(forest: Forest, column: int, low: float, span: float) -> Cells:
     return Cells(np.concatenate([[0.0], inner, [1.0]]), uses)
 
 
-def sides_of(forest: Forest, view: View, rows: NDArray[np.intp], values: FloatArray) -> NDArray[np.bool_]:
+def sides_of(forest: Trees, view: View, rows: NDArray[np.intp], values: FloatArray) -> NDArray[np.bool_]:
     """trees x nodes x rows: whether a row goes right."""
     complete = np.empty((len(view.known) + len(view.unknown), len(rows)))
     complete[view.known], complete[view.unknown] = view.own[rows].T, values.T
@@ -113,25 +171,28 @@ def sides_of(forest: Forest, view: View, rows: NDArray[np.intp], values: FloatAr
     return sides
 
 
-def tree_labels(forest: Forest, tree: int, sides: NDArray[np.bool_], fixed: dict[int, bool], node: int = 0) -> Labels:
-    """The class every row gets from one tree; nodes in `fixed` take that side for all rows."""
-    if forest.feature[tree, node] < 0:
-        return np.asarray(forest.label[tree, node], dtype=np.int16)
+def tree_labels(
+    feature: IntArray, option: IntArray, sides: NDArray[np.bool_], fixed: dict[int, bool], node: int = 0
+) -> Labels:
+    """The option every row gets from one tree, a class if it votes; nodes in `fixed` take that side for all rows."""
+    if feature[node] < 0:
+        return np.asarray(option[node], dtype=np.int16)
     left, right = 2 * node + 1, 2 * node + 2
     if node in fixed:
-        return tree_labels(forest, tree, sides, fixed, right if fixed[node] else left)
-    one, two = (tree_labels(forest, tree, sides, fixed, child) for child in (left, right))
+        return tree_labels(feature, option, sides, fixed, right if fixed[node] else left)
+    one, two = (tree_labels(feature, option, sides, fixed, child) for child in (left, right))
     if one.ndim == 0 and two.ndim == 0 and one == two:
         return one
-    return np.where(sides[tree, node], two, one)
+    return np.where(sides[node], two, one)
 
 
 def sample(
-    forest: Forest,
+    forest: Trees,
+    ballot: Ballot,
     columns: list[Cells],
     covariance: FloatArray,
     centres: FloatArray,
-    votes: Votes,
+    votes: Sums,
     sides: NDArray[np.bool_],
     between: float,
     rng: np.random.Generator,
@@ -143,27 +204,27 @@ def sample(
     state, total = centres.copy(), np.zeros_like(centres)
     everyone = np.arange(count)
     labels = np.empty((len(forest.feature), count), dtype=np.int16)
-    excess = -votes.astype(np.float32)
+    excess = -votes
     for tree in range(len(labels)):
-        labels[tree] = tree_labels(forest, tree, sides, {})
-        excess[everyone, labels[tree]] += 1
+        labels[tree] = tree_labels(forest.feature[tree], ballot.option[tree], sides[tree], {})
+        excess += ballot.says[tree, labels[tree]]
     for sweep in range(SWEEPS):
         if 2 <= sweep < WARM:
             centres, covariance = relearnt(state, centres, first_centres, first, between)
             precision = np.linalg.inv(covariance + 1e-9 * np.eye(size))
-        heat = HOT * (COLD / HOT) ** min(1.0, sweep / WARM)
+        heat = HOT * (ballot.cold / HOT) ** min(1.0, sweep / WARM)
         for j, cells in enumerate(columns):
             spread = 1.0 / np.sqrt(precision[j, j])
             gap = state - centres
             middle = centres[:, j] - (gap @ precision[j] - gap[:, j] * precision[j, j]) * spread**2
-            change = vote_changes(forest, cells, labels, sides, votes.shape[1])
+            change = vote_changes(forest, ballot, cells, labels, sides)
             energy = ((excess[:, None] + change) ** 2).sum(axis=2) / (2.0 * heat**2)
             chosen, state[:, j], mean = draw(cells.edges, middle, spread, energy, rng)
             excess += change[everyone, chosen]
             total[:, j] += mean if sweep >= WARM else 0.0
             for tree, nodes, above in cells.uses:
                 sides[tree, nodes] = chosen >= above[:, None]
-                labels[tree] = tree_labels(forest, tree, sides, {})
+                labels[tree] = tree_labels(forest.feature[tree], ballot.option[tree], sides[tree], {})
     return total / (SWEEPS - WARM)
 
 
@@ -180,23 +241,20 @@ def relearnt(
     return centres + shift, (pseudo * first + error.T @ error) / (pseudo + count)
 
 
-def vote_changes(
-    forest: Forest, cells: Cells, labels: Labels, sides: NDArray[np.bool_], classes: int
-) -> NDArray[np.float32]:
-    """rows x cells x classes: how the votes change if a row's value moves to a cell."""
+def vote_changes(forest: Trees, ballot: Ballot, cells: Cells, labels: Labels, sides: NDArray[np.bool_]) -> Sums:
+    """rows x cells x outputs: how the sums change if a row's value moves to a cell."""
     count = labels.shape[1]
     everyone = np.arange(count)
-    jumps = np.zeros((count, len(cells.edges) - 1, classes), dtype=np.float32)
+    jumps = np.zeros((count, len(cells.edges) - 1, ballot.says.shape[2]), dtype=np.float32)
     for tree, nodes, first in cells.uses:
         before = labels[tree]
         for begin in np.unique(np.concatenate([[0], first])):
             if begin >= jumps.shape[1]:
                 continue
             fixed = {int(node): bool(begin >= start) for node, start in zip(nodes, first, strict=True)}
-            after = np.broadcast_to(tree_labels(forest, tree, sides, fixed), count)
+            after = np.broadcast_to(tree_labels(forest.feature[tree], ballot.option[tree], sides[tree], fixed), count)
             moved = everyone[after != before]
-            jumps[moved, begin, after[moved]] += 1
-            jumps[moved, begin, before[moved]] -= 1
+            jumps[moved, begin] += ballot.says[tree, after[moved]] - ballot.says[tree, before[moved]]
             before = after
     return np.asarray(np.cumsum(jumps, axis=1))
 

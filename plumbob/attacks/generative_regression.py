@@ -25,7 +25,7 @@ from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.release import Misfit, meaning, squared
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.protocols import Forest, LinearModel, Network, SplitModel
+from plumbob.protocols import BoostedTrees, Forest, LinearModel, Network, SplitModel
 from plumbob.protocols.base import Model
 from plumbob.protocols.differentiable import Logits, logits_of
 from plumbob.protocols.networks import one_thread
@@ -46,6 +46,7 @@ MODELS: dict[str, type[Model]] = {
     "logistic_regression": LinearModel,
     "neural_network": Network,
     "random_forest": Forest,
+    "boosted_trees": BoostedTrees,
     "split_models": SplitModel,
 }
 LEAST = 1e-6  # the smallest score whose logarithm is looked at
@@ -65,7 +66,7 @@ class GenerativeRegression(Attack):
     name = "generative_regression"
     summary = "GRNA: a generator of the unknown columns, trained until the model's scores match the observed ones"
     paper = "luo2021"
-    protocols = ("logistic_regression", "neural_network", "random_forest", "split_models")
+    protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)
 
     def __init__(
@@ -147,7 +148,7 @@ class GenerativeRegression(Attack):
         own = torch.tensor(view.own, dtype=torch.float32)
         updates = min(self.steps, self.epochs * math.ceil(len(told) / self.batch))
         model = MODELS[view.protocol].from_arrays(view.model).reordered(np.concatenate([view.known, view.unknown]))
-        if isinstance(model, Forest):
+        if isinstance(model, Forest | BoostedTrees):
             logits = surrogate(model, own, len(view.unknown), self._surrogate_updates(updates), random, near=self.near)
         else:
             logits = logits_of(view.protocol, model.arrays())
@@ -179,7 +180,7 @@ class GenerativeRegression(Attack):
     def _far(self, view: View) -> Misfit:
         """Distance of every row: logits, what was observed -> a number; that of a known defence, if there is one."""
         known = meaning(view.defence)
-        logs = self.distance != "scores" and view.protocol != "random_forest"
+        logs = self.distance != "scores" and view.protocol not in ("random_forest", "boosted_trees")
         if known is None:
             return log_distance if logs else score_distance
         if logs and known.fair:  # logarithms of scores below the width of a release are not known
@@ -264,7 +265,7 @@ def log_distance(logits: Tensor, observed: Tensor, least: float = LEAST) -> Tens
 
 
 def surrogate(
-    forest: Forest, own: Tensor, unknown: int, updates: int, random: torch.Generator, *, near: bool
+    forest: Forest | BoostedTrees, own: Tensor, unknown: int, updates: int, random: torch.Generator, *, near: bool
 ) -> Logits:
     """A network that votes like the forest, fitted to its votes on dummy rows: known cells of real rows beside drawn ones.
 

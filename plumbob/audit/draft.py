@@ -24,7 +24,7 @@ from plumbob.attacks import Attack, attacks
 from plumbob.audit import sweep
 from plumbob.audit.fit import check_fit
 from plumbob.audit.plan import EFFORTS, Plan, make_plan, plan_from_text
-from plumbob.audit.source import Source, open_source
+from plumbob.audit.source import Source, open_source, with_models
 from plumbob.data import registry
 from plumbob.data.align import canonical
 from plumbob.data.files import read_frame
@@ -32,6 +32,7 @@ from plumbob.data.prepare import CHOICES
 from plumbob.data.recognise import count, recognise
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.errors import BadInput, suggest
+from plumbob.models import read_model
 from plumbob.protocols import PROTOCOLS, TRAINING, any_protocol_named
 from plumbob.threats import THREATS
 
@@ -39,6 +40,7 @@ Ask = Callable[[str, str], str]  # a question and its default, to the answer
 Tell = Callable[[str], None]
 WIDTH = 110  # of the plan's comments
 FLAGS = {"set 'label_bins'": "say --label-bins", "put it under 'ignore'": "say --ignore", "('active')": "(--active)"}
+FLAGS |= {"('columns')": "(--column)", "'columns' lists": "--column lists"}
 FLAGS |= {"put the column under 'ignore'": "leave it out (--ignore)"}
 _PLAIN = re.compile(r"(\.\./)*[A-Za-z_]([A-Za-z0-9_ ./+-]*[A-Za-z0-9_])?")
 
@@ -55,9 +57,17 @@ class Wishes:
     active: str = ""
     ignore: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
+    models: tuple[Path, ...] = ()  # files of models that exist already
+    columns: tuple[str, ...] = ()  # their inputs in order, where the files do not name them
+    trust_code: bool = False
     threats: tuple[str, ...] = ()
     defences: tuple[str, ...] = ()
     effort: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The protocols by name: those that were said, and those of the models."""
+        return (*self.protocols, *(read_model(path, trust_code=self.trust_code).kind for path in self.models))
 
     @property
     def enough(self) -> bool:
@@ -134,17 +144,17 @@ def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
         if not wishes.active and len(holders) > 1:
             active = "Several files have it: which party is active, so that its label counts?"
             wishes = asked(active, holders[0], lambda said: _with_active(wishes, said, holders))
-    if not wishes.protocols:
+    if not wishes.protocols and not wishes.models:
         protocols = f"How do they train and predict? {', '.join((*PROTOCOLS, *TRAINING))}"
         usual = " ".join(part.name for part in Plan().protocols)
         wishes = asked(protocols, usual, lambda said: _with_protocols(wishes, _words(said)))
     if not wishes.threats:
-        fitting = fitting_threats(wishes.protocols, wishes.active, tuple(wishes.parties))
+        fitting = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
         threats = f"Who is curious? {', '.join(fitting)}"
         first = "active" if "active" in fitting else next(iter(fitting), "active")
         wishes = asked(threats, first, lambda said: _with_threats(wishes, _words(said)))
     if not wishes.defences:
-        defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes.protocols))}"
+        defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes.kinds))}"
         wishes = asked(defences, "none", lambda said: _with_defences(wishes, _words(said)))
     if not wishes.effort:
         wishes = asked(f"How much effort? {', '.join(EFFORTS)}", "standard", lambda said: _with_effort(wishes, said))
@@ -193,7 +203,7 @@ def _with_protocols(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
 
 
 def _with_threats(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
-    fitting = fitting_threats(wishes.protocols, wishes.active, tuple(wishes.parties))
+    fitting = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
     for name in said:
         if name not in fitting:
             raise BadInput(f"no threat '{name}' that fits{suggest(name, fitting)}")
@@ -260,7 +270,7 @@ def fitting_defences(protocols: Sequence[str]) -> list[str]:
 
 def draft(wishes: Wishes, folder: Path) -> Draft:
     """The plan of completed wishes for a file in `folder`, tried on its data."""
-    usual = tuple(part.name for part in Plan().protocols)
+    usual = tuple(part.name for part in Plan().protocols) if not wishes.models else ()
     wishes = replace(
         wishes,
         protocols=wishes.protocols or usual,
@@ -275,16 +285,17 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
         raise BadInput(f"parties {', '.join(holders)} all have a column '{wishes.label}'; say whose it is (--active)")
     wishes = replace(wishes, active=wishes.active or next(iter(holders), ""))
     with _flags():
-        plan = make_plan(_raw(wishes, "refuse"), folder=folder)
+        plan = make_plan(_raw(wishes, "refuse"), folder=folder, trust_code=wishes.trust_code)
         kinds = {name: _kinds(name, frame, wishes) for name, frame in frames.items()}
         gaps = sum(gap for _, gap in kinds.values())
         missing = "median" if gaps else "refuse"
-        plan = make_plan(_raw(wishes, missing), folder=folder)
+        plan = make_plan(_raw(wishes, missing), folder=folder, trust_code=wishes.trust_code)
         quick = plan.data.model_copy(update={"align": "ids"})  # the same rows, without the cryptography
         source = open_source(quick, plan.seed)
+        source = with_models(source, plan.protocols, trust_code=wishes.trust_code)
         check_fit(plan.filled(), source)
     text = _text(wishes, folder, source, missing)
-    if plan_from_text(text, "the plan", folder).digest != plan.digest:
+    if plan_from_text(text, "the plan", folder, trust_code=wishes.trust_code).digest != plan.digest:
         raise BadInput("a name of these data cannot be written in a plan; rename the party, file or column")
     return Draft(plan, text, (*_seen(wishes, frames, kinds), *_shared(wishes, source, gaps)))
 
@@ -309,9 +320,9 @@ def _check_names(wishes: Wishes) -> None:
         if name not in THREATS:
             raise BadInput(f"no threat '{name}'{suggest(name, list(THREATS))}")
     fitting = fitting_protocols(wishes.threats)
-    if not set(wishes.protocols) & set(fitting):
+    if not set(wishes.kinds) & set(fitting):
         raise BadInput(
-            f"no attack fits {' or '.join(wishes.threats)} on {' or '.join(wishes.protocols)}; "
+            f"no attack fits {' or '.join(wishes.threats)} on {' or '.join(wishes.kinds)}; "
             f"with --threat {wishes.threats[0]} take --protocol {' or '.join(fitting)}"
         )
 
@@ -331,7 +342,9 @@ def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
         data["label_bins"] = wishes.label_bins
     data["ignore"] = list(wishes.ignore)
     defences: Any = sweep.NAME if wishes.defences == (sweep.NAME,) else list(wishes.defences)
-    rest = {"protocols": list(wishes.protocols), "threats": list(wishes.threats), "defences": defences}
+    columns = {"columns": list(wishes.columns)} if wishes.columns else {}
+    models = [{"model": str(path.resolve())} | columns for path in wishes.models]
+    rest = {"protocols": [*wishes.protocols, *models], "threats": list(wishes.threats), "defences": defences}
     return {"data": data, **rest, "effort": wishes.effort}
 
 
@@ -378,7 +391,7 @@ def _shared(wishes: Wishes, source: Source, gaps: int) -> list[str]:
         return [f"{wishes.data}: {rows:,} rows, {columns} columns{dealt}; label of {classes}"]
     lines = [f"shared by all parties: {count(rows, 'row')}; '{wishes.active}' is active, its label has {classes}"]
     lines += ["missing values are filled with medians; choose another rule under 'missing'"] if gaps else []
-    return lines + [note for note in source.notes if "dropped" in note]
+    return lines + [note for note in source.notes if "dropped" in note or note.startswith("model ")]
 
 
 # the plan as text
@@ -392,10 +405,10 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         "data:",
     ]
     lines += _data_lines(wishes, folder, source, missing)
-    threats = fitting_threats(wishes.protocols, wishes.active, tuple(wishes.parties))
-    others = [name for name in fitting_protocols(wishes.threats) if name not in wishes.protocols]
+    threats = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
+    others = [name for name in fitting_protocols(wishes.threats) if name not in wishes.kinds]
     lines += ["", *_comment(f"How the parties train and predict together. Others that fit: {_or(others)}.")]
-    lines += [f"protocols: {_list(wishes.protocols)}"]
+    lines += _protocol_lines(wishes, folder)
     lines += ["", *_comment("Who is curious, and what it knows beyond its messages:")]
     for name in dict.fromkeys((*wishes.threats, *threats)):
         lines += _comment(f"  {name}: {THREATS[name].summary}")
@@ -407,7 +420,7 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         *_comment("What protects the columns: none, or sweep to try all and see which one to take; what fits here: "),
     ]
     lines[-1] = lines[-1].rstrip()
-    lines += _comment(f"  {', '.join(fitting_defences(wishes.protocols))}")
+    lines += _comment(f"  {', '.join(fitting_defences(wishes.kinds))}")
     lines += _comment("Several are compared with each other. Two at once are written a+b.")
     swept = wishes.defences == (sweep.NAME,)
     lines += [f"defences: {sweep.NAME if swept else _list(wishes.defences)}"]
@@ -428,6 +441,17 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
     lines += ["", *_comment("One seed, the same numbers."), "seed: 0"]
     lines += ["", *_comment("What must hold for exit code 0, see docs/ci.md; every defence above is checked.")]
     return "\n".join([*lines, "# gate: max_gain<0.2 and exact_columns==0", ""])
+
+
+def _protocol_lines(wishes: Wishes, folder: Path) -> list[str]:
+    if not wishes.models:
+        return [f"protocols: {_list(wishes.protocols)}"]
+    lines = _comment("A model that exists already is predicted with, not trained; 'columns' are its inputs in order.")
+    lines += ["protocols:", *(f"  - {_scalar(name)}" for name in wishes.protocols)]
+    for path in wishes.models:
+        lines.append(f"  - model: {_scalar(os.path.relpath(path.resolve(), folder.resolve()))}")
+        lines += [f"    columns: {_list(wishes.columns)}"] if wishes.columns else []
+    return lines
 
 
 def _data_lines(wishes: Wishes, folder: Path, source: Source, missing: str) -> list[str]:

@@ -24,12 +24,15 @@ from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import Defence, defence_named
 from plumbob.errors import BadInput, suggest
-from plumbob.protocols import TRAINING, TrainingProtocol, any_protocol_named
+from plumbob.models import digest_of, read_model
+from plumbob.protocols import TRAINING, SplitModels, TrainingProtocol, any_protocol_named
 from plumbob.protocols.base import Protocol
+from plumbob.protocols.networks import trusting
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox, threat_named
 
 Effort = Literal["quick", "standard", "thorough"]
 PLAN_LIMIT = 2**20
+PATHS = ("file", "recorded", "model")  # keys that name files
 
 # What an effort fills in where the plan is silent: trials, the shares of unknown columns, and the most rows predicted.
 EFFORTS: dict[str, dict[str, Any]] = {
@@ -188,7 +191,25 @@ class Chosen(_Part):
 
 
 class ProtocolPlan(Chosen):
-    """A protocol and its settings."""
+    """A protocol and its settings; or a model that exists already, with its file and the columns it reads, in order."""
+
+    model: Path | None = None
+    columns: tuple[str, ...] | None = None
+    sha256: str | None = None  # of the model's file: findings are about these bytes
+
+    @model_validator(mode="after")
+    def _one_model(self) -> ProtocolPlan:
+        if self.model is None and (self.columns is not None or self.sha256 is not None):
+            raise ValueError("'columns' and 'sha256' go with a 'model'; name its file")
+        if self.model is not None and self.settings:
+            raise ValueError("'settings' are for training, and the model of 'model' is trained; leave them out")
+        if self.model is not None and self.name in (*TRAINING, SplitModels.name):
+            raise ValueError(f"'{self.name}' takes no 'model'; leave out 'name', the file says what it is")
+        return self
+
+    @property
+    def title(self) -> str:
+        return super().title if self.model is None else f"{self.name} (model={self.model.name})"
 
     def protocol(self) -> Protocol | TrainingProtocol:
         if "open_all" in self.settings:  # what the curious do is the threat's to say
@@ -310,8 +331,8 @@ class Plan(_Part):
     def to_yaml(self, folder: Path) -> str:
         """The plan as YAML that gives the same plan back when read from a file in that folder."""
         raw = self.model_dump(mode="json", exclude_none=True)
-        for part in (raw["data"], *raw["data"]["parties"].values()):
-            for key in ("file", "recorded"):
+        for part in (raw["data"], *raw["data"]["parties"].values(), *raw["protocols"]):
+            for key in PATHS:
                 if key in part:
                     part[key] = os.path.relpath(part[key], folder.resolve())
         return str(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True))
@@ -351,7 +372,7 @@ class _PlainLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path, *, trust_code: bool = False) -> Plan:
     """A plan from a YAML file; paths in it are taken from the file's folder."""
     try:
         if path.stat().st_size > PLAN_LIMIT:
@@ -361,10 +382,10 @@ def read_plan(path: Path) -> Plan:
         raise BadInput(f"no plan at {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
-    return plan_from_text(text, str(path), path.parent)
+    return plan_from_text(text, str(path), path.parent, trust_code=trust_code)
 
 
-def plan_from_text(text: str, source: str, folder: Path) -> Plan:
+def plan_from_text(text: str, source: str, folder: Path, *, trust_code: bool = False) -> Plan:
     """A plan from YAML; paths in it are taken from `folder`."""
     try:
         raw = yaml.load(text, _PlainLoader)
@@ -373,17 +394,19 @@ def plan_from_text(text: str, source: str, folder: Path) -> Plan:
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise BadInput(f"{source}{where}: not valid YAML: {problem}") from error
-    return make_plan(raw if raw is not None else {}, source=source, folder=folder)
+    return make_plan(raw if raw is not None else {}, source=source, folder=folder, trust_code=trust_code)
 
 
-def make_plan(raw: Any, source: str = "plan", folder: Path = Path()) -> Plan:
-    """A checked plan from plain data, with one clear sentence if it is wrong."""
+def make_plan(raw: Any, source: str = "plan", folder: Path = Path(), *, trust_code: bool = False) -> Plan:
+    """A checked plan from plain data, with one clear sentence if it is wrong. Only the caller can trust code, no plan can."""
     if not isinstance(raw, Mapping):
         raise BadInput(f"{source}: expected keys and values, got {type(raw).__name__}")
     swept = raw.get("defences") in (sweep.NAME, [sweep.NAME])
     try:
-        plan = Plan.model_validate(_expanded({k: v for k, v in raw.items() if not (swept and k == "defences")}, folder))
-        return plan.swept() if swept else plan
+        kept = {k: v for k, v in raw.items() if not (swept and k == "defences")}
+        with trusting(trust_code):
+            plan = Plan.model_validate(_expanded(kept, folder, trust_code))
+            return plan.swept() if swept else plan
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
     except RecursionError as error:
@@ -392,7 +415,7 @@ def make_plan(raw: Any, source: str = "plan", folder: Path = Path()) -> Plan:
         raise BadInput(f"{source}: {error}") from error
 
 
-def _expanded(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool) -> dict[str, Any]:
     """Short forms written out, and relative paths made relative to the plan's folder."""
     plan = dict(raw)
     if isinstance(plan.get("data"), str):
@@ -404,6 +427,8 @@ def _expanded(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             plan[key] = [plan[key]]
         if isinstance(plan.get(key), list):
             plan[key] = [{"name": item} if isinstance(item, str) else item for item in plan[key]]
+    if isinstance(plan.get("protocols"), list):
+        plan["protocols"] = [_expanded_model(_rooted(item, folder), trust_code) for item in plan["protocols"]]
     if plan.get("attacks") == "all":
         plan["attacks"] = list(attacks())
     if isinstance(plan.get("attacks"), str):
@@ -411,6 +436,15 @@ def _expanded(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if isinstance(plan.get("unknown"), int | float):
         plan["unknown"] = [plan["unknown"]]
     return plan
+
+
+def _expanded_model(protocol: Any, trust_code: bool) -> Any:
+    """A protocol with a model: the file says which protocol it is, and what its bytes are."""
+    if not isinstance(protocol, Mapping) or not isinstance(protocol.get("model"), str):
+        return protocol
+    path = Path(protocol["model"])
+    found = {"sha256": digest_of(path)} | dict(protocol)
+    return found if "name" in found else found | {"name": read_model(path, trust_code=trust_code).kind}
 
 
 def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -431,7 +465,7 @@ def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _rooted(entry: Any, folder: Path) -> Any:
     if not isinstance(entry, Mapping):
         return entry
-    paths = {key: entry[key] for key in ("file", "recorded") if isinstance(entry.get(key), str)}
+    paths = {key: entry[key] for key in PATHS if isinstance(entry.get(key), str)}
     return dict(entry) | {key: str((folder / path).resolve()) for key, path in paths.items()}
 
 

@@ -23,7 +23,7 @@ from plumbob.attacks import Guess, attack_named
 from plumbob.audit.finding import Finding
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
-from plumbob.audit.sweep import fits, in_training
+from plumbob.audit.sweep import fits, in_training, points
 from plumbob.defences import Defence
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
@@ -82,7 +82,8 @@ def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
     """The plan's defences, less those that would only repeat `none` on this protocol where `none` is tried."""
     kind = protocol.protocol()
     compared = isinstance(kind, TrainingProtocol) or any(defence.name == "none" for defence in plan.defences)
-    return [d for d in plan.defences if fits(d.defence(), kind) or not (compared or in_training(d.defence()))]
+    defences = [d for d in plan.defences if protocol.model is None or "training" not in points(d.defence())]
+    return [d for d in defences if fits(d.defence(), kind) or not (compared or in_training(d.defence()))]
 
 
 def untried(plan: Plan) -> list[str]:
@@ -94,7 +95,8 @@ def untried(plan: Plan) -> list[str]:
         for title in (defence.title for defence in plan.defences):
             where = f"{title} was not tried on {protocol.title}"
             if title not in fitting:
-                notes.append(f"{where}: it changes nothing there")
+                trained = protocol.model is not None
+                notes.append(f"{where}: {'the model is trained already' if trained else 'it changes nothing there'}")
             elif title not in attacked:
                 notes.append(f"{where}: no attack of this plan fits what it leaves a curious party; that is no proof")
     return notes
@@ -135,6 +137,8 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
         "threat": describe(case.threat),
         "attack": repr(attack_named(case.attack)),
     }
+    if unit.protocol.model is not None:
+        parts |= {"model": unit.protocol.sha256, "columns": unit.protocol.columns}
     return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
 
 
@@ -243,6 +247,9 @@ class Workbench:
 
     def _model(self, protocol: Protocol, federation: Federation, order: IntArray) -> tuple[Model, float]:
         """Trained once per protocol as defended, or once per split where the model depends on who holds what; timed."""
+        own = self.source.models.get(self.unit.protocol.title)
+        if own is not None:
+            return own.reordered(order), 0.0
         values, label, classes = self.source.values, self.source.label[self.train], len(self.source.classes)
         rng = generator(self.plan.seed, "model", self.unit.protocol.title, self.unit.trial)
         if protocol.by_party:

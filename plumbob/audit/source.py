@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from plumbob import bundle
-from plumbob.audit.plan import DataPlan
+from plumbob.audit.plan import DataPlan, ProtocolPlan
 from plumbob.data import registry
 from plumbob.data.align import align
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import complete_rows, prepare
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import (
+    Column,
     Federation,
     FloatArray,
     IntArray,
@@ -28,6 +29,8 @@ from plumbob.federation import (
     split_at_random,
     split_into_tiles,
 )
+from plumbob.models import digest_of, fitted, read_model
+from plumbob.protocols.base import Model
 from plumbob.recorded.opening import federation_in, open_recorded
 from plumbob.recorded.seals import defence_of, remarks_of
 from plumbob.transcript import Transcript
@@ -46,6 +49,8 @@ class Source:
     alignment: Transcript | None = None  # the messages of the private set intersection, where one was run
     public: bool = False  # a published data set: pictures of its rows may be shown
     recorded: Transcript | None = None  # a run that was recorded: judged as it is, not run again
+    words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`, for models that know the words
+    models: Mapping[str, Model] = field(default_factory=dict)  # by the protocol's title: models that exist already
 
     @property
     def values(self) -> FloatArray:
@@ -61,6 +66,12 @@ class Source:
     @property
     def classes(self) -> tuple[str, ...]:
         return self.federation.classes if self.federation is not None else self._table.classes
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        if self.federation is not None:
+            return tuple(feature.column for feature in self.federation.features)
+        return self._table.columns
 
     @property
     def _table(self) -> Table:
@@ -112,6 +123,28 @@ def open_source(plan: DataPlan, seed: int = 0) -> Source:
     )
 
 
+def with_models(source: Source, protocols: Sequence[ProtocolPlan], *, trust_code: bool) -> Source:
+    """The source with the models that the plan names, over its columns; what does not fit is one sentence."""
+    models, notes = dict(source.models), list(source.notes)
+    for protocol in protocols:
+        if protocol.model is None:
+            continue
+        if source.recorded is not None:
+            raise BadInput("a recorded run brings its own model, so 'model' does not go with 'recorded'")
+        name = protocol.model.name
+        if digest_of(protocol.model) != protocol.sha256:
+            raise BadInput(f"model '{name}' is not the file the plan was made for: its SHA-256 differs; drop 'sha256'")
+        own = read_model(protocol.model, trust_code=trust_code)
+        if own.kind != protocol.name:
+            raise BadInput(f"model '{name}' is a {own.kind}, the plan says {protocol.name}; leave out 'name'")
+        try:
+            models[protocol.title], told = fitted(own, source.columns, source.classes, protocol.columns, source.words)
+        except BadInput as error:
+            raise BadInput(f"model '{name}': {error}") from error
+        notes += [f"model '{name}': {note}" for note in told]
+    return replace(source, models=models, notes=tuple(notes))
+
+
 def _from_recording(path: Path) -> Source:
     """The parties of a run that was recorded, and the run."""
     log = open_recorded(path)
@@ -158,7 +191,7 @@ def _without(table: Table, ignore: tuple[str, ...]) -> Table:
 
 def _from_table(plan: DataPlan, table: Table) -> Source:
     if not plan.parties:
-        return Source(table.name, None, table, table.notes)
+        return Source(table.name, None, table, table.notes, words=table.words)
     # A category may have become several columns, or none: the party that names the source owns what came of it.
     owners = {
         party: [
@@ -175,7 +208,7 @@ def _from_table(plan: DataPlan, table: Table) -> Source:
                 raise BadInput(f"party '{party}': no column '{name}' in '{table.name}'{suggest(name, sorted(made))}")
     assert plan.active is not None
     federation = split(table, owners, plan.active)
-    return Source(table.name, federation, None, table.notes)
+    return Source(table.name, federation, None, table.notes, words=table.words)
 
 
 def _from_files(plan: DataPlan) -> Source:
@@ -225,6 +258,7 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
         if not keep.all():
             notes = (*notes, f"{int((~keep).sum()):,} rows with missing values dropped at every party")
     parties: list[Party] = []
+    words: dict[str, str] = {}
     label: IntArray | None = None
     classes: tuple[str, ...] = ()
     for name, frame in frames.items():
@@ -238,12 +272,13 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
             where=f"party '{name}'",
         )
         notes = (*notes, *table.notes)
+        words |= table.words
         parties.append(Party(name, table.columns, table.values))
         if name == active:
             label, classes = table.label, table.classes
     assert label is not None
     federation = Federation(tuple(parties), active, label, classes, notes)
-    return Source(" + ".join(frames), federation, None, notes)
+    return Source(" + ".join(frames), federation, None, notes, words=words)
 
 
 def _active(plan: DataPlan, frames: Mapping[str, pd.DataFrame]) -> str:

@@ -104,7 +104,7 @@ def prepare(
     _check_names(columns, where)
     classes = () if target is None else target.words
     codes = None if target is None else target.values.astype(np.int64)
-    return Table(name, tuple(columns), values, codes, classes, notes.all())
+    return Table(name, tuple(columns), values, codes, classes, notes.all(), words=_spelt(cells, rules))
 
 
 def complete_rows(
@@ -252,6 +252,13 @@ def _encode(cells: list[Cells], rules: Rules, notes: _Notes) -> tuple[list[Colum
             values[:, at] = scale(one.values, columns[at].low, columns[at].high)
             at += 1
     return columns, values
+
+
+def _spelt(cells: Sequence[Cells], rules: Rules) -> dict[str, str]:
+    """Names that models give indicators, `city=Oslo` or `city_Oslo`, and ours, which do not show the word."""
+    onehot = [_compact(one) for one in cells if _is_onehot(one, rules)]
+    places = [(one.name, word, i) for one in onehot for i, word in enumerate(one.words, 1)]
+    return {f"{name}{sign}{word}": f"{name}={i}" for name, word, i in places for sign in "=_"}
 
 
 def _check_names(columns: Sequence[Column], where: str) -> None:

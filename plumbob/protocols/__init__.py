@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from plumbob.errors import made
 from plumbob.protocols.base import Model, Protocol, predict
+from plumbob.protocols.boosted_trees import Boosted, BoostedTrees
 from plumbob.protocols.encrypted_regression import EncryptedRegression
 from plumbob.protocols.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.neural_network import Network, NeuralNetwork
@@ -19,6 +20,8 @@ from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
 __all__ = [
     "PROTOCOLS",
     "TRAINING",
+    "Boosted",
+    "BoostedTrees",
     "DecisionTree",
     "EncryptedRegression",
     "Forest",
@@ -41,7 +44,7 @@ __all__ = [
 ]
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, NeuralNetwork, SplitModels)
+    kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, Boosted, NeuralNetwork, SplitModels)
 }
 TRAINING: dict[str, type[TrainingProtocol]] = {
     kind.name: kind for kind in (EncryptedRegression, SecureBoost, SplitTraining, SplitNetwork)

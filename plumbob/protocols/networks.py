@@ -2,7 +2,7 @@
 
 A network is made by a function of the input's shape and the number of outputs that gives a `torch.nn.Module`: one of the
 built-in names, or `package.module:function` for one's own. So a message, a saved view or a plan can say which network is
-meant in a line of text, and nothing is unpickled.
+meant in a line of text, and nothing is unpickled. One's own is code, and is run only where that was allowed (`trusting`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -171,6 +172,24 @@ NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
 }
 
 
+_TRUSTED: ContextVar[bool] = ContextVar("trusted", default=False)
+
+
+@contextmanager
+def trusting(code: bool) -> Iterator[None]:
+    """Whether networks may be code of other packages, named by a plan, a recorded run or a view. Unless said so, none may.
+
+    >>> with trusting(True):
+    ...     known_network("top", "torch.nn:Linear")
+    'torch.nn:Linear'
+    """
+    before = _TRUSTED.set(code)
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(before)
+
+
 def _factory(name: str) -> Callable[..., torch.nn.Module]:
     if name in NETWORKS:
         return NETWORKS[name]
@@ -179,6 +198,8 @@ def _factory(name: str) -> Callable[..., torch.nn.Module]:
         raise BadInput(
             f"no network '{name}'{suggest(name, list(NETWORKS))}; your own is named 'package.module:function'"
         )
+    if not _TRUSTED.get():
+        raise BadInput(f"network '{name}' is code of another package; say --trust-code if you trust it")
     try:
         made: Callable[..., torch.nn.Module] = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:

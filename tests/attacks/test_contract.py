@@ -17,7 +17,7 @@ from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
 from tests.worlds import made_table, with_truth, world
 
-SLOW = ("neural_network", "split_models", "random_forest")  # there one threat that fits has to do
+SLOW = ("neural_network", "split_models", "random_forest", "boosted_trees")  # there one threat that fits has to do
 
 
 def threats_for(name: str, protocol: str) -> list[str]:

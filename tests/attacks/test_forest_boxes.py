@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from plumbob.attacks.forest_boxes import ForestBoxes, cells_of, draw, sides_of, tree_labels, vote_changes
+from plumbob.attacks.forest_boxes import ForestBoxes, ballot_of, cells_of, draw, sides_of, tree_labels, vote_changes
 from plumbob.federation import split_at_random
-from plumbob.protocols import Forest, RandomForest
+from plumbob.protocols import Boosted, BoostedTrees, Forest, RandomForest
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript
-from tests.worlds import built_in, transcript, world
+from tests.worlds import built_in, made_table, transcript, world
 
 
 def guess(view: View) -> np.ndarray:
@@ -50,11 +52,13 @@ def test_changes_of_votes_are_those_of_the_forest() -> None:
     view, forest = small_forest()
     values = np.random.default_rng(1).random((len(view.own), 3))
     sides = sides_of(forest, view, np.arange(len(values)), values)
-    labels = np.stack([np.broadcast_to(tree_labels(forest, t, sides, {}), len(values)) for t in range(15)])
+    ballot = ballot_of(forest)
+    trees = zip(forest.feature, ballot.option, sides, strict=True)
+    labels = np.stack([np.broadcast_to(tree_labels(*tree, {}), len(values)) for tree in trees])
     before = votes_of(forest, view, values)
     for j, column in enumerate(view.unknown):
         cells = cells_of(forest, int(column), 0.0, 1.0)
-        change = vote_changes(forest, cells, labels, sides, len(view.classes))
+        change = vote_changes(forest, ballot, cells, labels, sides)
         for k, middle in enumerate((cells.edges[1:] + cells.edges[:-1]) / 2):
             moved = values.copy()
             moved[:, j] = middle
@@ -111,3 +115,27 @@ def test_auxiliary_rows_help() -> None:
     truth = truth_of(log, cut(log, LUO2021)).values
     without, having = (r2(guess(cut(log, THREATS[threat])), truth) for threat in ("active", "active-auxiliary"))
     assert having > max(without, 0.5)
+
+
+def test_leaves_that_add_up_are_summed_as_the_model_sums_them() -> None:
+    """The sums of what leaves say, at the true cells, are what is read off the scores."""
+    for classes in (2, 3):
+        log = world("boosted_trees", made_table(classes=classes), unknown=3)
+        view = cut(log, LUO2021)
+        assert view.model is not None
+        forest = BoostedTrees.from_arrays(view.model)
+        ballot, truth = ballot_of(forest), truth_of(log, view).values
+        sides = sides_of(forest, view, np.arange(len(truth)), truth)
+        labels = [tree_labels(*tree, {}) for tree in zip(forest.feature, ballot.option, sides, strict=True)]
+        sums = sum(says[label] for says, label in zip(ballot.says, labels, strict=True))
+        assert sums == pytest.approx(ballot.read(view.received("scores")), abs=1e-4)
+
+
+def test_boosted_trees_leak_individuals_to_who_knows_some_rows() -> None:
+    federation = split_at_random(built_in("breast"), 0.3, np.random.default_rng(0))
+    log = transcript(Boosted(trees=20), federation)
+    view = cut(log, THREATS["active-auxiliary"])
+    blind = np.full((len(view.own), len(view.classes)), np.nan)
+    unseen = replace(view, messages=tuple(replace(m, payload=blind) for m in view.messages if m.name == "scores"))
+    truth = truth_of(log, view).values
+    assert r2(guess(view), truth) > max(r2(guess(unseen), truth), 0.7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,11 +18,19 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, split, split_into_tiles
 from plumbob.protocols import TRAINING, SplitNetwork
 from plumbob.protocols.cut_guards import CutGuard, CutOutline
+from plumbob.protocols.networks import trusting
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.worlds import made_pictures, made_table
 
 SMALL: dict[str, Any] = {"hidden": (12, 6), "epochs": 3, "batch_size": 30}
+
+
+@pytest.fixture(autouse=True)
+def _trusted() -> Iterator[None]:
+    """Networks of these tests' own are code, and trusted."""
+    with trusting(True):
+        yield
 
 
 def parties(passive: int = 1, rows: int = 160, seed: int = 0) -> Federation:
@@ -359,3 +368,8 @@ def no_top(shape: tuple[int, ...], outputs: int) -> nn.Module:
 
 def wrong_outputs(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Linear(*shape, outputs + 1)
+
+
+def test_networks_of_other_packages_need_trust() -> None:
+    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitNetwork(top="os:system")

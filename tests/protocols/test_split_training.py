@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,19 @@ from plumbob.attacks.uploads import Uploads
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
+from plumbob.protocols.networks import trusting
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.test_cli import plumbob, refused
 from tests.worlds import made_pictures, made_table
+
+
+@pytest.fixture(autouse=True)
+def _trusted() -> Iterator[None]:
+    """Networks of these tests' own are code, and trusted."""
+    with trusting(True):
+        yield
 
 
 def table() -> Federation:
@@ -133,4 +142,12 @@ def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_lin
         "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.test_split_training:no_linear'}\n"
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    assert "no fully connected layer" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path, env=here))
+    command = ("audit", "plan.yaml", "--out", "out")
+    assert "say --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
+    assert not (tmp_path / "out").exists()
+    assert "no fully connected layer" in refused(plumbob(*command, "--trust-code", cwd=tmp_path, env=here))
+
+
+def test_networks_of_other_packages_need_trust() -> None:
+    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitTraining(network="os:system")

@@ -1,0 +1,74 @@
+"""Which reader a model's file gets, by its suffix; whatever goes wrong in one becomes a sentence that names the file.
+
+Formats that hold data are read as data. Pickles are programs: they run only where the person at the command line says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zipfile
+from pathlib import Path
+
+from plumbob.errors import BadInput
+from plumbob.models.estimators import read_pickle, read_skops
+from plumbob.models.onnx_file import read_onnx
+from plumbob.models.own import OwnModel
+from plumbob.models.torch_file import read_torch
+from plumbob.models.xgboost_file import read_xgboost
+
+LARGEST = 200 * 2**20
+SUFFIXES = (".json", ".ubj", ".onnx", ".pt", ".pth", ".skops", ".pkl", ".pickle", ".joblib")
+PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+def read_model(path: Path, *, trust_code: bool = False) -> OwnModel:
+    """The model in a file, or one sentence why not."""
+    data = _bytes(path)
+    suffix = path.suffix.lower()
+    try:
+        if suffix in (".json", ".ubj"):
+            return read_xgboost(data, suffix)
+        if suffix == ".onnx":
+            return read_onnx(data)
+        if suffix in (".pt", ".pth"):
+            return read_torch(data, trust_code=trust_code)
+        if suffix == ".skops":
+            return read_skops(data)
+        if suffix in PICKLES:
+            return read_pickle(data, trust_code=trust_code)
+    except BadInput as error:
+        raise BadInput(f"model '{path.name}': {error}") from error
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        EOFError,
+        OverflowError,
+        RecursionError,
+        struct.error,
+        zipfile.BadZipFile,
+    ) as error:
+        raise BadInput(
+            f"model '{path.name}': it cannot be read as a whole '{suffix}' model ({type(error).__name__}); "
+            "is the file complete, and of the kind its name says?"
+        ) from error
+    raise BadInput(f"model '{path.name}': expected a file that ends in {', '.join(SUFFIXES)}")
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a model's file."""
+    return hashlib.sha256(_bytes(path)).hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB; that is too large to audit")
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise BadInput(f"no model at {path}") from error
+    except OSError as error:
+        raise BadInput(f"model '{path.name}' cannot be read ({type(error).__name__})") from error

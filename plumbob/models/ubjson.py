@@ -1,0 +1,109 @@
+"""Universal Binary JSON, as xgboost writes it: typed numbers, counted and typed arrays, objects. Nothing is executed."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+_NUMBERS = {"i": "b", "U": "B", "I": "h", "l": "i", "L": "q", "d": "f", "D": "d"}
+DEEPEST = 64  # how far values may be nested
+
+
+def loads(data: bytes) -> Any:
+    """The value that the bytes spell; ValueError where they do not.
+
+    >>> loads(b"{U\\x01aU\\x05U\\x01b[$U#U\\x02\\x01\\x02}")
+    {'a': 5, 'b': [1, 2]}
+    """
+    reader = _Reader(data)
+    return reader.value(reader.mark(), 0)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.data):
+            raise ValueError("it ends too early")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def mark(self) -> str:
+        while True:
+            mark = self.take(1).decode("latin-1")
+            if mark != "N":  # which means nothing, anywhere
+                return mark
+
+    def number(self, mark: str) -> Any:
+        form = ">" + _NUMBERS[mark]
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def count(self) -> int:
+        mark = self.mark()
+        if mark not in "iUIlL":
+            raise ValueError(f"expected a length, got '{mark}'")
+        return int(self.number(mark))
+
+    def text(self) -> str:
+        return self.take(self.count()).decode("utf-8")
+
+    def value(self, mark: str, deep: int) -> Any:
+        if deep > DEEPEST:
+            raise ValueError("nested too deeply")
+        if mark in _NUMBERS:
+            return self.number(mark)
+        if mark in "ZTF":
+            return {"Z": None, "T": True, "F": False}[mark]
+        if mark == "S":
+            return self.text()
+        if mark == "C":
+            return self.take(1).decode("latin-1")
+        if mark in "[{":
+            return self._container(mark, deep)
+        raise ValueError(f"no value begins with '{mark}'")
+
+    def _container(self, mark: str, deep: int) -> Any:
+        kind, size = "", -1
+        end = "]" if mark == "[" else "}"
+        ahead = self.mark()
+        if ahead == "$":
+            kind = self.mark()
+            ahead = self.mark()
+        if ahead == "#":
+            size = self.count()
+            if mark == "[" and kind in _NUMBERS and kind:
+                form = np.dtype(">" + _NUMBERS[kind])
+                return np.frombuffer(self.take(size * form.itemsize), dtype=form).tolist()
+            if size > len(self.data):
+                raise ValueError("a length beyond the end of the file")
+        elif kind:
+            raise ValueError("a type without a length")
+        else:
+            self.at -= 1
+        return self._list(kind, size, end, deep) if mark == "[" else self._object(kind, size, end, deep)
+
+    def _list(self, kind: str, size: int, end: str, deep: int) -> list[Any]:
+        found: list[Any] = []
+        while len(found) != size:
+            mark = kind or self.mark()
+            if size < 0 and mark == end:
+                break
+            found.append(self.value(mark, deep + 1))
+        return found
+
+    def _object(self, kind: str, size: int, end: str, deep: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        read = 0
+        while read != size:
+            if size < 0:
+                if self.mark() == end:
+                    break
+                self.at -= 1
+            name = self.text()
+            found[name] = self.value(kind or self.mark(), deep + 1)
+            read += 1
+        return found

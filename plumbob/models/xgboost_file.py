@@ -1,0 +1,63 @@
+"""xgboost's own files (JSON and UBJSON): trees as arrays, read without xgboost.
+
+A row goes left where x < split_condition, in single precision; a leaf adds its split_condition to the margin of its class.
+The side of missing values does not matter: a plan's rules leave none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray
+from plumbob.models import ubjson
+from plumbob.models.own import OwnModel, checked_depth, single
+from plumbob.protocols.boosted_trees import added_up
+from plumbob.protocols.trees import Plain
+
+TWO, SEVERAL = ("binary:logistic",), ("multi:softprob", "multi:softmax")
+
+
+def read_xgboost(data: bytes, suffix: str) -> OwnModel:
+    """The model of such a file."""
+    raw = json.loads(data) if suffix == ".json" else ubjson.loads(data)
+    if not isinstance(raw, dict) or "learner" not in raw:
+        raise BadInput("expected a model that xgboost saved (with 'learner'); others are .onnx, .pt or .skops files")
+    learner = raw["learner"]
+    objective, booster = str(learner["objective"]["name"]), learner["gradient_booster"]
+    if objective not in TWO + SEVERAL:
+        raise BadInput(f"expected a classifier ({', '.join(TWO + SEVERAL)}), got the objective '{objective}'")
+    if booster.get("name") != "gbtree":
+        raise BadInput(f"expected the booster 'gbtree', got '{booster.get('name')}'")
+    parameters, trees = learner["learner_model_param"], booster["model"]["trees"]
+    margins = 1 if objective in TWO else int(parameters["num_class"])
+    if any(int(tree["tree_param"].get("size_leaf_vector", "1") or 1) > 1 for tree in trees):
+        raise BadInput("its leaves hold vectors (multi_strategy); train it with one tree for each class")
+    plains = [_tree(tree) for tree in trees]
+    checked_depth(plains)
+    leaves = [np.asarray(tree["split_conditions"], dtype=np.float64) for tree in trees]
+    output = np.asarray(booster["model"]["tree_info"], dtype=np.int64)
+    model = added_up(plains, leaves, output, _base(parameters["base_score"], objective, margins))
+    names = tuple(str(name) for name in learner.get("feature_names") or ())
+    return OwnModel("boosted_trees", model, int(parameters["num_feature"]), names)
+
+
+def _tree(tree: Any) -> Plain:
+    if any(tree.get("split_type") or ()):
+        raise BadInput(
+            "it splits on categories (enable_categorical); turn them into numbers or indicators and train again"
+        )
+    left, right, feature = (
+        np.asarray(tree[name], dtype=np.int64) for name in ("left_children", "right_children", "split_indices")
+    )
+    return Plain(left, right, feature, single(np.asarray(tree["split_conditions"], dtype=np.float64), strict=True))
+
+
+def _base(written: Any, objective: str, margins: int) -> FloatArray:
+    """What the margins start from: written as one number or as a list in text, a chance where there are two classes."""
+    numbers = [float(part) for part in str(written).strip("[] ").split(",")]
+    base = np.array(numbers if len(numbers) == margins else numbers[:1] * margins, dtype=np.float64)
+    return np.log(base / (1 - base)) if objective in TWO else base
