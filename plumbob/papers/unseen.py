@@ -24,7 +24,7 @@ from plumbob.transcript import Transcript
 SEEDS, SMOKE = 100, 10
 RIGHT = 0.95  # share of seeds in which all is right
 COMMANDS = 5  # seeds that go through the command line
-TOGETHER = 20  # seeds kept as one share of the work
+TOGETHER = 10  # seeds kept as one share of the work
 
 
 def audited(made: World, folder: Path, seed: int, *, commands: bool) -> list[Finding]:
