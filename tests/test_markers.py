@@ -107,7 +107,8 @@ RUNS = {
     "scores": "protocols: [logistic_regression, decision_tree]\nattacks: [equation_solving, posterior_mean, path_restriction]",
     "forest": "protocols: [{name: random_forest, settings: {trees: 3}}]\nattacks: [forest_boxes]",
     "cut": "protocols: [{name: split_network, settings: {epochs: 1}}]\nthreats: [active-training]",
-    "boost": "protocols: [{name: secure_boost, settings: {key_bits: 1024, trees: 1, depth: 1, loss: squared}}]\nthreats: [active-training]",
+    "boost": "protocols: [{name: secure_boost, settings: {key_bits: 1024, trees: 1, depth: 1, loss: squared}}]\n"
+    "threats: [active-training]",
 }
 
 
@@ -122,8 +123,8 @@ def test_no_marker_in_the_folder_or_on_the_terminal(run: str, files: Path, capsy
 
 def test_no_marker_in_json(files: Path, capsys) -> None:
     plan(RUNS["scores"])
-    code, said = plumbob(capsys, "audit", "plan.yaml", "--json", "--gate", "max_gain<=1")
-    assert code == 0
+    code, said = plumbob(capsys, "audit", "plan.yaml", "--json", "--gate", "max_gain<0.5")
+    assert code in (0, 1), said
     assert '"shop.illness=1"' in said
     assert search([said]) == []
 
