@@ -22,20 +22,8 @@ WORDS = ("zyxmarkerone", "zyxmarkertwo", "zyxmarkerthree")  # categories, one of
 LABELS = ("zyxlabelgood", "zyxlabelbad", "zyxlabelrare")
 NUMBERS = ("271828.1828", "-31415.92653", "16180.33988")  # the extremes of their columns among them
 DATES = ("1931-07-23", "2043-11-29")
-MARKERS = (
-    *WORDS,
-    *LABELS,
-    *NUMBERS,
-    *DATES,
-    "zyxid",
-    "271828",
-    "31415.9",
-    "16180.3",
-    "1931-07",
-    "2043-11",
-    "11.2043",
-    "zyxbinary",
-)
+PIECES = ("zyxid", "271828", "31415.9", "16180.3", "1931-07", "2043-11", "11.2043", "zyxbinary")
+MARKERS = (*WORDS, *LABELS, *NUMBERS, *DATES, *PIECES)
 ROWS = 240
 
 
