@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import traceback
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ app = typer.Typer(
 data_app = typer.Typer(help="The data sets Plumbob knows.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
+TRACEBACK = "PLUMBOB_TRACEBACK"  # set it to see tracebacks of our own mistakes
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -87,6 +89,9 @@ def init(
     label_bins: Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")] = None,
     active: Annotated[str, typer.Option(help="The party with the label, if several files have it.")] = "",
     ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=40, help="So many rows, for files larger than memory or to save time.")
+    ] = None,
     protocol: Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")] = None,
     model: Annotated[
         list[Path] | None,
@@ -126,6 +131,7 @@ def init(
         threats=tuple(threat or ()),
         defences=tuple(defence or ()),
         effort=effort.value if effort else "",
+        sample=sample,
     )
     asks = sys.stdin.isatty() and not said.enough
     place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
@@ -468,14 +474,31 @@ def main() -> None:
     try:
         app()
     except BadInput as error:
-        _stop(" ".join(str(error).split()), 2)
+        _stop(str(error), 2)
     except _Interrupted:
         _stop("interrupted; what is done is kept, the same command goes on from there", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         sys.exit(0)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        _stop(_mistake(error), 70)
+
+
+def _mistake(error: Exception) -> str:
+    """Where Plumbob itself failed, without the message: those of libraries often hold cells of the data."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "plumbob" in Path(frame.filename).parts]
+    place = f" in {Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else ""
+    return (
+        f"a mistake of Plumbob's own: {type(error).__name__}{place}; please report it; {TRACEBACK}=1 shows the whole "
+        "traceback, which may hold private values"
+    )
 
 
 def _stop(sentence: str, code: int) -> NoReturn:
-    print(f"plumbob: {sentence}", file=sys.stderr)
+    """One line on stderr. Names in it come from files: what would steer the terminal is left out."""
+    from plumbob.report.answer import plain
+
+    print(f"plumbob: {' '.join(plain(sentence).split())}", file=sys.stderr)
     sys.exit(code)

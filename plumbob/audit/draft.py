@@ -23,13 +23,14 @@ import yaml
 from plumbob.attacks import Attack, attacks
 from plumbob.audit import sweep
 from plumbob.audit.fit import check_fit
-from plumbob.audit.plan import EFFORTS, Plan, make_plan, plan_from_text
+from plumbob.audit.plan import EFFORTS, Plan, in_yaml, make_plan, plan_from_text
 from plumbob.audit.source import Source, open_source, with_models
 from plumbob.data import registry
 from plumbob.data.align import canonical
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import CHOICES
 from plumbob.data.recognise import count, recognise
+from plumbob.data.sampling import read_sample
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.errors import BadInput, suggest
 from plumbob.models import read_model
@@ -63,6 +64,7 @@ class Wishes:
     threats: tuple[str, ...] = ()
     defences: tuple[str, ...] = ()
     effort: str = ""
+    sample: int | None = None  # rows to read where files are large
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ def completed(wishes: Wishes, ask: Ask | None, tell: Tell) -> Wishes:
     if not (wishes.data or wishes.parties):
         raise BadInput("say what to audit: --party NAME=FILE for each party, or --data NAME")
     if wishes.parties:
-        frames = _opened(wishes.parties)
+        frames = _opened(wishes.parties, sample=wishes.sample)
         if not wishes.id:
             common = f"; in every file: {', '.join(_common(frames))}" if _common(frames) else ""
             raise BadInput(f"say which column holds the ids, in every file (--id){common}")
@@ -134,7 +136,7 @@ def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
         question = "What is audited? Your files as party=file party=file, or a name of `plumbob data list`"
         wishes = asked(question, "breast", lambda said: _with_data(wishes, said))
     if wishes.parties:
-        frames = _opened(wishes.parties)
+        frames = _opened(wishes.parties, sample=wishes.sample)
         if not wishes.id:
             ids = "Which column of every file holds the ids?"
             wishes = asked(ids, next(iter(_common(frames)), ""), lambda said: _with_id(wishes, said, frames))
@@ -223,10 +225,14 @@ def _with_effort(wishes: Wishes, said: str) -> Wishes:
     return replace(wishes, effort=said)
 
 
-def _opened(parties: Mapping[str, Path], text: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+def _opened(
+    parties: Mapping[str, Path], id_column: str | None = None, sample: int | None = None
+) -> dict[str, pd.DataFrame]:
     if len(parties) < 2:
         raise BadInput("a federation needs at least two parties; name each with its file (--party NAME=FILE)")
-    return {name: read_frame(file, text=text) for name, file in parties.items()}
+    if sample is not None:
+        return read_sample(parties, rows=sample, seed=0, id_column=id_column)[0]
+    return {name: read_frame(file, text=[id_column] if id_column else []) for name, file in parties.items()}
 
 
 def _common(frames: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -279,7 +285,7 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
         effort=wishes.effort or "standard",
     )
     _check_names(wishes)
-    frames = _opened(wishes.parties, text=[wishes.id]) if wishes.parties else {}
+    frames = _opened(wishes.parties, wishes.id, wishes.sample) if wishes.parties else {}
     holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
     if len(holders) > 1 and not wishes.active:
         raise BadInput(f"parties {', '.join(holders)} all have a column '{wishes.label}'; say whose it is (--active)")
@@ -340,6 +346,8 @@ def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
         data |= {"active": wishes.active} if wishes.active else {}
     if wishes.label_bins is not None:
         data["label_bins"] = wishes.label_bins
+    if wishes.sample is not None:
+        data["sample"] = wishes.sample
     data["ignore"] = list(wishes.ignore)
     defences: Any = sweep.NAME if wishes.defences == (sweep.NAME,) else list(wishes.defences)
     columns = {"columns": list(wishes.columns)} if wishes.columns else {}
@@ -456,6 +464,9 @@ def _protocol_lines(wishes: Wishes, folder: Path) -> list[str]:
 
 def _data_lines(wishes: Wishes, folder: Path, source: Source, missing: str) -> list[str]:
     ignore = ["", *_comment("Columns to leave out, whoever holds them.", 2), f"  ignore: {_list(wishes.ignore)}"]
+    if wishes.sample is not None:
+        ignore += ["", *_comment("So many rows, at random, the same people at every party.", 2)]
+        ignore += [f"  sample: {wishes.sample}"]
     if not wishes.parties:
         note = "A data set of `plumbob data list`. Your own files: a 'file' for each party under 'parties', 'id' and 'label'."
         return [*_comment(note, 2), f"  name: {_scalar(wishes.data)}", *ignore]
@@ -505,4 +516,4 @@ def _scalar(text: str) -> str:
     """A text as YAML on one line: as it is where nothing in it could mean anything else, else in quotation marks."""
     if _PLAIN.fullmatch(text) and isinstance(yaml.safe_load(text), str):
         return text
-    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)).strip()
+    return in_yaml(text, default_style='"', width=10**9).strip()

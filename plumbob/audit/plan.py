@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -335,12 +336,19 @@ class Plan(_Part):
             for key in PATHS:
                 if key in part:
                     part[key] = os.path.relpath(part[key], folder.resolve())
-        return str(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True))
+        return in_yaml(raw, sort_keys=False)
 
     @property
     def digest(self) -> str:
         """A hash of what is audited; what is asked of the findings afterwards does not change them."""
         return hashlib.sha256(bundle.canonical(self.model_dump(mode="json", exclude={"gate"})).encode()).hexdigest()
+
+
+def in_yaml(raw: object, **options: Any) -> str:
+    """YAML in which letters stay as they are, and characters that turn the direction of writing are escaped."""
+    text = str(yaml.safe_dump(raw, allow_unicode=True, **options))
+    unseen = any(unicodedata.category(char) in ("Cf", "Zl", "Zp") for char in text)
+    return str(yaml.safe_dump(raw, **options)) if unseen else text
 
 
 def check_gate(plan: Plan) -> Gate | None:

@@ -16,6 +16,7 @@ from plumbob.data import registry
 from plumbob.data.align import align
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import complete_rows, prepare
+from plumbob.data.sampling import read_sample
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import (
     Column,
@@ -109,7 +110,7 @@ def open_source(plan: DataPlan, seed: int = 0) -> Source:
     """Read, align and prepare what the plan names; of more rows than `sample` a random choice is taken."""
     if plan.recorded is not None:
         return _from_recording(plan.recorded)
-    source = _opened(plan)
+    source = _opened(plan, seed)
     if len(np.unique(source.label)) < 2:
         raise BadInput(f"the label '{plan.label}' takes only one value in the shared rows; a model needs two classes")
     if plan.sample is None or plan.sample >= len(source.label):
@@ -151,7 +152,7 @@ def _from_recording(path: Path) -> Source:
     return Source(path.name, federation_in(log), None, remarks_of(log), recorded=log)
 
 
-def _opened(plan: DataPlan) -> Source:
+def _opened(plan: DataPlan, seed: int) -> Source:
     if plan.name is not None:
         table = registry.load(plan.name, rules=plan.rules.rules() if plan.rules != type(plan.rules)() else None)
         if plan.pictures:
@@ -160,7 +161,8 @@ def _opened(plan: DataPlan) -> Source:
         return _from_table(plan, _without(table, plan.ignore))
     if plan.file is not None:
         assert plan.label is not None
-        frame = read_frame(plan.file)
+        frames, notes = _frames(plan, {plan.file.name: plan.file}, seed)
+        frame = frames[plan.file.name]
         _require(frame, plan.label, f"{plan.file.name}")
         wanted = {name: name for party in plan.parties.values() for name in party.columns or ()}
         for party, part in plan.parties.items():
@@ -176,8 +178,15 @@ def _opened(plan: DataPlan) -> Source:
             rules=plan.rules.rules(),
             where=plan.file.name,
         )
-        return _from_table(plan, table)
-    return _from_files(plan)
+        return _from_table(plan, replace(table, notes=(*notes, *table.notes)))
+    return _from_files(plan, seed)
+
+
+def _frames(plan: DataPlan, files: dict[str, Path], seed: int) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
+    """The files read, or of each the rows of the sample: then no more than these need fit in memory."""
+    if plan.sample is not None:
+        return read_sample(files, rows=plan.sample, seed=seed, id_column=plan.id)
+    return {n: read_frame(file, text=[plan.id] if plan.id else []) for n, file in files.items()}, ()
 
 
 def _without(table: Table, ignore: tuple[str, ...]) -> Table:
@@ -211,10 +220,11 @@ def _from_table(plan: DataPlan, table: Table) -> Source:
     return Source(table.name, federation, None, table.notes, words=table.words)
 
 
-def _from_files(plan: DataPlan) -> Source:
+def _from_files(plan: DataPlan, seed: int) -> Source:
     assert plan.label is not None
     assert plan.id is not None
-    frames = {n: read_frame(party.file, text=[plan.id]) for n, party in plan.parties.items() if party.file is not None}
+    files = {name: party.file for name, party in plan.parties.items() if party.file is not None}
+    frames, sampled = _frames(plan, files, seed)
     columns = [str(column) for frame in frames.values() for column in frame.columns]
     for name in plan.ignore:
         if name not in columns:
@@ -237,7 +247,7 @@ def _from_files(plan: DataPlan) -> Source:
         rules=plan.rules.rules(),
         send=lambda sender, receiver, name, payload: log.send(sender, receiver, "align", 0, name, payload),
     )
-    return replace(_federate(plan, aligned, active, notes), alignment=log)
+    return replace(_federate(plan, aligned, active, (*sampled, *notes)), alignment=log)
 
 
 def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, notes: tuple[str, ...]) -> Source:

@@ -17,8 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 from numpy.typing import NDArray
 
+from plumbob.data import memory
 from plumbob.errors import BadInput, suggest
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -27,7 +29,28 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 def read_frame(path: Path | str, *, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table. Columns named in `text` keep their cells as written: ids such as `007` lose nothing."""
-    path = Path(path)
+    path, ending = Path(path), ending_of(Path(path))
+    memory.check(path, memory_need(path))
+    frame = _read_parquet(path) if ending == ".parquet" else _read_csv(path, _read_bytes(path, ending), text)
+    if len(frame) == 0:
+        raise BadInput(f"'{path}' has no rows below its header")
+    _check_header(path, frame)
+    return frame
+
+
+def _check_header(path: Path, frame: pd.DataFrame) -> None:
+    """Names that are values: messages name columns, so a first row of cells must not be taken for a header."""
+    for place, name in enumerate(frame.columns):
+        cells = frame.iloc[:, place]
+        if isinstance(cells.dtype, pd.StringDtype | np.dtypes.ObjectDType) and bool((cells == name).any()):
+            raise BadInput(
+                f"'{path}': the name of column {place + 1} is also a value in it, so its first row is no header, or it has "
+                "two; put one row of names on top"
+            )
+
+
+def ending_of(path: Path) -> str:
+    """What kind of file it is, once it is known to be there."""
     ending = next((end for end in sorted(ENDINGS, key=len, reverse=True) if path.name.lower().endswith(end)), None)
     if not path.exists():
         raise BadInput(f"no file '{path}'{_neighbour(path)}")
@@ -35,9 +58,21 @@ def read_frame(path: Path | str, *, text: Sequence[str] = ()) -> pd.DataFrame:
         raise BadInput(f"'{path}' is a folder; name a file that ends in {', '.join(ENDINGS)}")
     if ending is None:
         raise BadInput(f"'{path}' is of an unknown kind; expected a file that ends in {', '.join(ENDINGS)}")
-    frame = _read_parquet(path) if ending == ".parquet" else _read_csv(path, _read_bytes(path, ending), text)
-    if len(frame) == 0:
-        raise BadInput(f"'{path}' has no rows below its header")
+    return ending
+
+
+def memory_need(path: Path) -> int:
+    """Bytes of memory that reading the file takes; what is wrong with a broken file is said by whoever reads it."""
+    try:
+        return memory.parquet_need(path) if ending_of(path) == ".parquet" else memory.text_need(path)
+    except (OSError, EOFError, zlib.error, pyarrow.ArrowException):
+        return 0
+
+
+def frame_of_text(path: Path, data: bytes, text: Sequence[str] = ()) -> pd.DataFrame:
+    """A table of text that is in memory already; `path` is for messages."""
+    frame = _read_csv(path, _checked_text(path, data), text)
+    _check_header(path, frame)
     return frame
 
 

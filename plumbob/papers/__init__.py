@@ -22,6 +22,7 @@ from plumbob.papers import (
     luo2021_defended,
     luo2021_generative,
     ours,
+    unseen,
     weng2022_defences,
     weng2022_multiplication,
     weng2022_sums,
@@ -48,6 +49,7 @@ _PARTS = (
     ye2022,
     ye2022_defences,
     ours,
+    unseen,
 )
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:])))

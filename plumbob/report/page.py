@@ -129,7 +129,7 @@ def render(
         alarm=percent(min(1.0, len(summaries) * judge.FAMILY)),
         judge=judge,
         attacks=[words.label(name) for name in figures.attack_styles(summaries)],
-        notes=notes,
+        notes=[plain(note) for note in notes],
         command=command,
         plan=plan,
         environment=environment,

@@ -1,0 +1,97 @@
+"""How much memory a table needs and how much there is: one that does not fit is refused before it is read.
+
+What there is: the least of what the system has free, what the container's limit leaves, and PLUMBOB_MEMORY (in MB). What is
+needed is measured on the first rows of the file and scaled to its size, so it is an estimate, on the safe side.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+from plumbob.errors import BadInput
+
+VARIABLE = "PLUMBOB_MEMORY"
+HEAD = 2**20  # bytes that are looked at
+TEXT, CELL = 10.0, 12.0  # bytes of memory for a byte of text, and for a cell, at the peak of reading and preparing
+PARQUET = 4.0  # for a byte of columns as they are stored before compression
+SMALL = 2**24  # bytes of need that are never refused: everything else takes more
+
+_LIMITS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+def available() -> int:
+    """Bytes that may still be used."""
+    found = [_free(), *(room for limit, used in _LIMITS if (room := _room(limit, used)) is not None)]
+    own = os.environ.get(VARIABLE, "")
+    if own:
+        if not own.isdecimal() or not int(own):
+            raise BadInput(f"{VARIABLE}: expected the memory to use in MB, such as 2000, got '{own}'")
+        found.append(int(own) * 2**20)
+    return min(found)
+
+
+def _free() -> int:
+    """What the system says can be had without swapping."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:  # not Linux
+        pass
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _room(limit: str, used: str) -> int | None:
+    """What a container's limit leaves; nothing where it has none."""
+    try:
+        most, taken = (Path(name).read_text(encoding="ascii").strip() for name in (limit, used))
+    except OSError:
+        return None
+    return max(0, int(most) - int(taken)) if most.isdecimal() else None
+
+
+def text_need(path: Path) -> int:
+    """Bytes of memory to read a text file, plain or gzipped, as a table."""
+    size = path.stat().st_size
+    with path.open("rb") as raw:
+        if path.name.lower().endswith(".gz"):
+            with gzip.GzipFile(fileobj=raw) as packed:
+                head = packed.read(HEAD)
+            size = len(head) if len(head) < HEAD else int(size * len(head) / max(1, raw.tell()))
+        else:
+            head = raw.read(HEAD)
+    separators = max(head.count(mark) for mark in (b",", b";", b"\t", b"|")) + head.count(b"\n")
+    return int(size * (TEXT + CELL * separators / max(1, len(head))))
+
+
+def parquet_need(path: Path) -> int:
+    """The same for a Parquet file, from what it says of itself."""
+    import pyarrow.parquet
+
+    about = pyarrow.parquet.ParquetFile(path).metadata
+    stored = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    return int(PARQUET * stored + CELL * about.num_rows * about.num_columns)
+
+
+def check(path: Path, need: int) -> None:
+    """One sentence if the table does not fit."""
+    room = available()
+    if need > max(room, SMALL):
+        raise BadInput(
+            f"'{path}' needs about {in_words(need)} of memory and {in_words(room)} are free; "
+            "read a part of its rows ('sample' in the plan's data, --sample of init) or use a larger machine"
+        )
+
+
+def in_words(size: int) -> str:
+    """Sizes as people say them.
+
+    >>> in_words(3_500_000), in_words(12_345_678_901)
+    ('4 MB', '12.3 GB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
