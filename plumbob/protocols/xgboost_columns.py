@@ -78,6 +78,7 @@ class XgboostColumns(TrainingProtocol):
         return IN_THE_CLEAR
 
     def ready(self) -> None:
+        """Refuse where xgboost is not installed."""
         if not installed():
             raise BadInput(MISSING)
 

@@ -57,14 +57,16 @@ def run(jobs: Sequence[Job], timeout: int) -> list[Result]:
         server = stack.enter_context(
             _Process("the server", {"role": "server", "workers": len(jobs), "timeout": timeout}, {})
         )
-        port = server.port(deadline)
         workers, recorders = [], []
         for rank, job in enumerate(jobs):
-            recorder = stack.enter_context(Recorder(port))
+            recorder = stack.enter_context(Recorder())
             task = {**job.task, "role": "worker", "rank": rank, "workers": len(jobs)}
             task["server"] = f"127.0.0.1:{recorder.port}"
             workers.append(stack.enter_context(_Process(f"the worker of '{job.party}'", task, job.arrays)))
             recorders.append(recorder)
+        port = server.port(deadline)  # which all start beside each other: importing xgboost is most of the time
+        for recorder in recorders:
+            recorder.start(port)
         while any(worker.running() for worker in workers):
             server.running()
             if time.monotonic() > deadline:
@@ -113,7 +115,9 @@ class _Process:
         if code is None or code == 0:
             return code is None
         if code == NO_PLUGIN:
-            raise BadInput("this xgboost was built without its federated plugin; on Linux: pip install 'plumbob[boost]'")
+            raise BadInput(
+                "this xgboost was built without its federated plugin; on Linux: pip install 'plumbob[boost]'"
+            )
         words = self._last_word()
         raise BadInput(f"xgboost: {self.name} ended with code {code}{words} before training was done")
 
@@ -150,8 +154,7 @@ class _Connection:
 class Recorder:
     """A door on loopback, on a port of the system's choice, that passes everything on to the server and keeps a copy."""
 
-    def __init__(self, server_port: int) -> None:
-        self._server_port = server_port
+    def __init__(self) -> None:
         self._connections: list[_Connection] = []
 
     def __enter__(self) -> Self:
@@ -159,8 +162,12 @@ class Recorder:
         self.port: int = self._listener.getsockname()[1]
         self._stop, self._stopped = socket.socketpair()
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
-        self._thread.start()
         return self
+
+    def start(self, server_port: int) -> None:
+        """Open the door; who knocked before has waited."""
+        self._server_port = server_port
+        self._thread.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._halt()
@@ -179,7 +186,8 @@ class Recorder:
     def _halt(self) -> None:
         with suppress(OSError):
             self._stop.send(b".")
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
 
     def _pass_on(self) -> None:
         with selectors.DefaultSelector() as watched:
