@@ -225,3 +225,23 @@ def test_the_picture_in_the_readme_shows_the_committed_findings() -> None:
 
     found = answers(summarise(read_findings(ROOT / "docs" / "results" / "demo" / "findings.jsonl")))
     assert overall(found) == "Yes: 20 of 30 columns leak"
+
+
+def test_the_tables_of_xgboost_say_what_its_findings_say() -> None:
+    text = (ROOT / "docs" / "xgboost.md").read_text(encoding="utf-8")
+    found = read_findings(ROOT / "docs" / "results" / "xgboost" / "findings.jsonl")
+    threats = {"the shop": "passive-training", "the bank": "active-training", "the server": "coordinator"}
+    labels = re.findall(r"^\| (the \w+) \| (\d+) % \| (\d+) % \|$", text, re.MULTILINE)
+    assert len(labels) == 2
+    for who, read, guessed in labels:
+        told = [f.score for f in found if f.threat == threats[who]]
+        assert f"{100 * min(s.label_accuracy for s in told):.0f}" == read
+        assert f"{100 * np.mean([s.label_baseline for s in told]):.0f}" == guessed
+    columns = re.findall(r"^\| `([\w.]+)` \| (the \w+) \| (\d+) % \| (\d+) % \|$", text, re.MULTILINE)
+    assert len(columns) == 7
+    for name, who, *gains in columns:
+        for reader in (threats[who], "coordinator"):
+            for told, predicted in zip(gains, (False, True), strict=True):
+                trials = [f for f in found if f.threat == reader and ("predict" in f.protocol) == predicted]
+                gain = np.mean([c.gain for f in trials for c in f.score.columns if c.name == name])
+                assert f"{100 * gain:.0f}" == told

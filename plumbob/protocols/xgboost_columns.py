@@ -166,7 +166,7 @@ def arrays_of(model: bytes, order: IntArray) -> dict[str, Array]:
     def joined(key: str) -> Array:
         return np.concatenate([np.asarray(tree[key]) for tree in trees])
 
-    left, numbers = joined("left_children"), joined("split_conditions").astype(np.float64)
+    left, numbers = joined("left_children"), joined("split_conditions").astype(np.float32).astype(np.float64)
     inner = left >= 0
     base = learner["learner_model_param"]["base_score"].strip("[]").split(",")
     return {

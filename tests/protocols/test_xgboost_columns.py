@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
+import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +115,7 @@ def test_a_worker_that_dies_is_one_sentence_without_a_value(started: list[subpro
 
 @needs_xgboost
 def test_a_training_without_end_is_ended(started: list[subprocess.Popen[bytes]]) -> None:
-    with pytest.raises(BadInput, match="longer than 2 seconds|did not start in time"):
+    with pytest.raises(BadInput, match=r"longer than 2 seconds|did not start in time"):
         processes.run(jobs(rounds=10**6), timeout=2)
     assert len(started) == 3
     assert all(process.poll() is not None for process in started)
@@ -124,26 +123,24 @@ def test_a_training_without_end_is_ended(started: list[subprocess.Popen[bytes]])
 
 @needs_xgboost
 def test_no_process_outlives_a_parent_that_is_killed() -> None:
-    script = "from tests.protocols.test_xgboost_columns import *; processes.run(jobs(rounds=10**6), timeout=300)"
-    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
-    children: list[str] = []
-    while len(children) < 3 and parent.poll() is None:
-        tasks = Path(f"/proc/{parent.pid}/task").glob("*/children")
-        children = [pid for task in tasks for pid in task.read_text().split()]
-    os.kill(parent.pid, signal.SIGKILL)
-    parent.wait()
-    assert len(children) == 3
-    until = time.monotonic() + 60
-    while any(_alive(pid) for pid in children) and time.monotonic() < until:
-        pass
-    assert not any(_alive(pid) for pid in children)
-
-
-def _alive(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    script = """
+from tests.protocols.test_xgboost_columns import jobs, processes
+start = processes._Process.__enter__
+def told(self):
+    made = start(self)
+    print(made._child.pid, flush=True)
+    return made
+processes._Process.__enter__ = told
+processes.run(jobs(rounds=10**6), timeout=300)
+"""
+    command, root = [sys.executable, "-c", script], Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        children = [os.pidfd_open(int(parent.stdout.readline())) for _ in range(3)]
+        parent.kill()
+    for child in children:
+        assert select.select([child], [], [], 60)[0]  # a pidfd is ready once its process has ended
+        os.close(child)
 
 
 def test_without_xgboost_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
