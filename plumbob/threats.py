@@ -60,7 +60,7 @@ class AuxiliaryRows(Grant):
 
 @dataclass(frozen=True)
 class Threat:
-    """Who is curious, and what it is granted: the active party and who helps it, or the coordinator by itself.
+    """Who is curious, and what it is granted: the active party and who helps it, the coordinator by itself, or passive parties.
 
     >>> LUO2021.grants
     (WhiteBox(), Schema())
@@ -72,19 +72,22 @@ class Threat:
     colluding: tuple[str, ...] = ()  # passive parties that tell the active one all they have
     colluding_all_but: int | None = None  # or: all passive parties except the last so many
     corrupted: bool = False  # whether the coordinator is among the curious, and tells the active party all it has
-    active: bool = True  # whether the active party is among them; if not, it is the coordinator by itself
+    active: bool = True  # whether the active party is among them; if not: the coordinator by itself if corrupted, else
+    # the passive parties in `colluding`, or the first one
 
     def grant(self, kind: type[Grant]) -> Grant | None:
         return next((grant for grant in self.grants if isinstance(grant, kind)), None)
 
     def curious(self, active: str, parties: Sequence[str]) -> tuple[str, ...]:
         """Names of the curious parties in a federation, the active one first."""
-        if not self.active:
+        if not self.active and self.corrupted:
             return (COORDINATOR,)
         passive = [name for name in parties if name != active]
         for name in self.colluding:
             if name not in passive:
                 raise BadInput(f"threat '{self.name}': no passive party '{name}'{suggest(name, passive)}")
+        if not self.active:
+            return self.colluding or (passive[0],)
         colluding = list(self.colluding)
         if self.colluding_all_but is not None:
             colluding = passive[: max(0, len(passive) - self.colluding_all_but)]
@@ -136,6 +139,12 @@ THREATS: dict[str, Threat] = {
             "the coordinator alone, which has neither label nor columns and knows column names and ranges",
             (Schema(),),
             corrupted=True,
+            active=False,
+        ),
+        Threat(
+            "passive-training",
+            "a passive party, which has no label, sees the messages of training and knows column names and ranges",
+            (Schema(),),
             active=False,
         ),
     )

@@ -26,15 +26,19 @@ from plumbob.protocols import (
     SplitNetwork,
     SplitTraining,
     TrainingProtocol,
+    XgboostColumns,
     predict,
 )
 from plumbob.protocols.base import column_positions
 from plumbob.protocols.training import opened
+from plumbob.protocols.xgboost_columns import MISSING, installed
 from plumbob.transcript import COORDINATOR, Transcript
 
 needs_data = pytest.mark.skipif(
     not Path(os.environ.get("PLUMBOB_DATA", "nowhere")).is_dir(), reason="PLUMBOB_DATA names no folder of data files"
 )
+
+needs_xgboost = pytest.mark.skipif(not installed(), reason=MISSING)
 
 
 def small(name: str) -> Protocol:
@@ -59,6 +63,8 @@ def small_training(name: str) -> TrainingProtocol:
         return SplitTraining(width=16, outputs=4, batch_size=20)
     if name == "split_network":
         return SplitNetwork(hidden=(16, 8), epochs=4, batch_size=40)
+    if name == "xgboost_columns":
+        return XgboostColumns(trees=4, depth=2)
     return TRAINING[name]()
 
 
@@ -92,6 +98,21 @@ def world(
 
 def training_world(name: str, table: Table | None = None, unknown: float | int = 0.4, seed: int = 0) -> Transcript:
     """The transcript of one training on half of the rows."""
+    if name == "xgboost_columns":
+        if not installed():
+            pytest.skip(MISSING)
+        if table is None:
+            return boosted_world(unknown, seed)
+    return _trained(name, table, unknown, seed)
+
+
+@cache
+def boosted_world(unknown: float | int = 0.4, seed: int = 0) -> Transcript:
+    """Made once: its processes take a second to start, whatever they do."""
+    return _trained("xgboost_columns", None, unknown, seed)
+
+
+def _trained(name: str, table: Table | None, unknown: float | int, seed: int) -> Transcript:
     rng = np.random.default_rng(seed)
     federation = split_at_random(table if table is not None else made_table(seed=seed), unknown, rng)
     train, rows = halves(federation.label, rng)

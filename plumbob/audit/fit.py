@@ -10,6 +10,7 @@ from plumbob.audit.run import cases, units
 from plumbob.audit.source import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
+from plumbob.protocols import TrainingProtocol
 from plumbob.threats import AuxiliaryRows, WhiteBox, cut
 from plumbob.transcript import Transcript
 
@@ -25,6 +26,9 @@ def check_fit(plan: Plan, source: Source) -> None:
     if source.recorded is not None:
         _check_recorded(plan, source.recorded, rows)
         return
+    for kind in (part.protocol() for part in plan.protocols):
+        if isinstance(kind, TrainingProtocol):
+            kind.ready()
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     predicted = min(len(others), plan.rows or len(others))
     if predicted < FEWEST:
@@ -37,7 +41,9 @@ def check_fit(plan: Plan, source: Source) -> None:
     for part in plan.threats:
         threat = part.threat()
         if source.federation is not None:
-            threat.curious(source.federation.active, [party.name for party in source.federation.parties])
+            curious = threat.curious(source.federation.active, [party.name for party in source.federation.parties])
+            if all(feature.party in curious for feature in source.federation.features):
+                raise BadInput(f"threat '{threat.name}': the others have no columns, so no column is left to infer")
         else:
             threat.curious("active", ["active", "passive"])
         granted = threat.grant(AuxiliaryRows)

@@ -162,7 +162,12 @@ class ThreatPlan(_Part):
         helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
         helpers = " and ".join(filter(None, (helpers, "the coordinator" if base.corrupted else "")))
         who = f"the active party with {helpers}" if helpers else "the active party"
-        who = who if base.active else "the coordinator by itself"
+        if not base.active:
+            who = (
+                "the coordinator by itself"
+                if base.corrupted
+                else f"passive parties ({', '.join(colluding) or 'the first'})"
+            )
         known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
         return Threat(
             self.name,

@@ -16,6 +16,7 @@ from plumbob.protocols.split_network import SplitNetwork
 from plumbob.protocols.split_training import SplitTraining
 from plumbob.protocols.training import TrainingProtocol
 from plumbob.protocols.trees import DecisionTree, Forest, RandomForest
+from plumbob.protocols.xgboost_columns import XgboostColumns
 
 __all__ = [
     "PROTOCOLS",
@@ -38,6 +39,7 @@ __all__ = [
     "SplitNetwork",
     "SplitTraining",
     "TrainingProtocol",
+    "XgboostColumns",
     "any_protocol_named",
     "predict",
     "protocol_named",
@@ -47,7 +49,7 @@ PROTOCOLS: dict[str, type[Protocol]] = {
     kind.name: kind for kind in (LogisticRegression, DecisionTree, RandomForest, Boosted, NeuralNetwork, SplitModels)
 }
 TRAINING: dict[str, type[TrainingProtocol]] = {
-    kind.name: kind for kind in (EncryptedRegression, SecureBoost, SplitTraining, SplitNetwork)
+    kind.name: kind for kind in (EncryptedRegression, SecureBoost, SplitTraining, SplitNetwork, XgboostColumns)
 }
 
 

@@ -34,6 +34,10 @@ class TrainingProtocol(ABC):
 
     key_bits: int  # of the Paillier key; 0 for none
 
+    def ready(self) -> None:
+        """Refuse, in one sentence, where this machine lacks something that the protocol runs on."""
+        return
+
     @property
     def learns(self) -> bool:
         """Whether parameters change; if not, accuracy says nothing."""

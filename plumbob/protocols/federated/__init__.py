@@ -1,0 +1,1 @@
+"""xgboost's federated mode as it is: real processes, and what crosses between them."""
