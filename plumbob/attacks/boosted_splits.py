@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from plumbob import ubjson
 from plumbob.attacks.base import Attack, Guess
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.federated import ubjson
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from plumbob import ubjson
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.models import ubjson
 from plumbob.models.own import OwnModel, checked_depth, single
 from plumbob.protocols.boosted_trees import added_up
 from plumbob.protocols.trees import Plain

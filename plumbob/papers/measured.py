@@ -36,6 +36,7 @@ RUNS = (
     "pages/embeddings",
     "gradients",
     "cut_layer",
+    "xgboost",
 )
 SETTINGS = {
     "blinding": "blinding=True",

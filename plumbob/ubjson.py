@@ -21,6 +21,18 @@ def loads(data: bytes) -> Any:
     return reader.value(reader.mark(), 0)
 
 
+def values(data: bytes) -> list[Any]:
+    """All values that stand one behind the other.
+
+    >>> values(b"{L\\0\\0\\0\\0\\0\\0\\0\\x03nidi\\x05}i\\x07")
+    [{'nid': 5}, 7]
+    """
+    reader, found = _Reader(data), []
+    while reader.at < len(data):
+        found.append(reader.value(reader.mark(), 0))
+    return found
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
