@@ -49,22 +49,19 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands(program: str) -> list[str]:
-    """What follows `$ program ` in console blocks of all pages; what differs by folders or by --json only, once."""
+    """What follows `$ program ` in console blocks of all pages, each line once."""
+    return list(dict.fromkeys(line for block in sessions(program) for line in block))
+
+
+def sessions(program: str) -> list[tuple[str, ...]]:
+    """The commands of each console block, in order; blocks that differ by folders or by --json only, once."""
     prompt = re.compile(rf"^\$ (?:\S*/)?{program} (.+)$", re.MULTILINE)
-    found = [line for page in PAGES for block in blocks(page, "console") for line in prompt.findall(block)]
-    return list({re.sub(r" --out \S+| --json|docs/examples/", "", line): line for line in reversed(found)}.values())[
-        ::-1
-    ]
+    found = [tuple(prompt.findall(block)) for page in PAGES for block in blocks(page, "console")]
+    return list({tuple(_essence(line) for line in lines): lines for lines in reversed(found) if lines}.values())[::-1]
 
 
-def plans_for(command: str) -> list[str]:
-    """The `init` commands that stand above a command in its block, and write the plan it runs."""
-    for page in PAGES:
-        for block in blocks(page, "console"):
-            lines = re.findall(r"^\$ (?:\S*/)?plumbob (.+)$", block, re.MULTILINE)
-            if command in lines and not command.startswith("init "):
-                return [line for line in lines[: lines.index(command)] if line.startswith("init ")]
-    return []
+def _essence(line: str) -> str:
+    return re.sub(r" --out \S+| --json|docs/examples/", "", line)
 
 
 def slugs(page: Path) -> set[str]:
@@ -84,14 +81,23 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", commands("plumbob"))
-def test_commands_exit_with_0(command: str, desk: Path) -> None:
-    if "xgboost" in command and not installed():
+@pytest.fixture(scope="session")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store for all commands of the docs, in whatever process they run: pages that show the same audit share it."""
+    return tmp_path_factory.getbasetemp().parent / "plumbob-store-of-the-docs"
+
+
+@pytest.mark.parametrize("session", sessions("plumbob"), ids=" && ".join)
+def test_commands_exit_with_0(session: tuple[str, ...], desk: Path, findings: Path) -> None:
+    """The commands of a block, one after the other in one folder."""
+    if "xgboost" in " ".join(session) and not installed():
         pytest.skip(MISSING)
-    for line in (*plans_for(command), command):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PLUMBOB_STORE": str(findings)}
+    for line in session:
         words = shlex.split(line, comments=True)
         assert not {"|", ">", "&&", ";"} & set(words), "a command of the docs must run without a shell"
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        if words[0] == "init":
+            (desk / "plan.yaml").unlink(missing_ok=True)
         if "run.zip" in words:  # which the example writes
             subprocess.run([sys.executable, "split_learning.py"], cwd=desk, env=environment, check=True, timeout=120)
         done = subprocess.run(
@@ -100,7 +106,7 @@ def test_commands_exit_with_0(command: str, desk: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
