@@ -27,7 +27,7 @@ from plumbob.audit.run import cases, key, run, units, untried
 from plumbob.audit.source import Source, open_source
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
-from plumbob.report import page
+from plumbob.report import assessment, page
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.transcript import Transcript
 
@@ -99,6 +99,7 @@ def run_audit(
         findings = sorted(read_findings(store), key=lambda finding: order[finding.key])
         notes = (*source.notes, *_cautions(source), *untried(plan))
         _render(folder, plan, findings, notes, command, _sheets(gallery, findings))
+        _whole(folder / "assessment.html", assessment.render(assessment.subject(plan, source), findings, made=environment()))
     return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbob.audit.flows import Flow, flows_from
 from plumbob.errors import BadInput
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
@@ -45,9 +46,11 @@ class Finding:
     trained: bool = True  # whether the model learnt in this run; not where its parameters stayed as they were
     certificate: str = ""  # of an attack that finds columns: how sure it is of them, and of having found all
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
+    flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
 
     def to_line(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
+        raw = asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
+        return json.dumps(raw, separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_line(cls, line: str) -> Finding:
@@ -57,6 +60,7 @@ class Finding:
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
+        raw["flows"] = flows_from(raw.get("flows", ()))
         return cls(**raw, score=Score(**inner, columns=columns))
 
 

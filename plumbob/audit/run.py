@@ -19,6 +19,7 @@ import numpy as np
 from plumbob import bundle
 from plumbob.attacks import Guess, attack_named
 from plumbob.audit.finding import Finding
+from plumbob.audit.flows import flows_of
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
 from plumbob.audit.sweep import fits, in_training
@@ -307,6 +308,7 @@ def _finding(
         trained=done.trained,
         training_loss=training_losses(done.log),
         certificate=guess.certificate,
+        flows=flows_of(done.log) if unit.trial == 0 else (),
     )
 
 

@@ -86,7 +86,7 @@ def render(
     choices = frontiers(findings, summaries)
     shown = protection.shown(found, choices)
     columns = words.worst_columns(shown)
-    page = _templates().get_template("page.html.j2")
+    page = templates().get_template("page.html.j2")
     return page.render(
         policy=POLICY,
         title=plain(title),
@@ -119,18 +119,18 @@ def render(
     )
 
 
-def _templates() -> Environment:
-    templates = Environment(
+def templates() -> Environment:
+    made = Environment(
         loader=PackageLoader("plumbob.report", "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    templates.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
-    templates.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
-    templates.globals |= {"level_shapes": LEVEL_SHAPES}
-    return templates
+    made.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
+    made.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
+    made.globals |= {"level_shapes": LEVEL_SHAPES}
+    return made
 
 
 def _bind(text: str) -> str:
