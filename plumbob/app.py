@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbob import __version__
+from plumbob.audit.estimate import Estimate, estimate
 from plumbob.audit.finding import Finding, append_findings, drop_torn_line, read_findings
 from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
@@ -31,6 +32,7 @@ from plumbob.report import assessment, page
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.transcript import Transcript
 
+NOTICED = 20.0  # seconds below which no machine is so slow that the audit takes a minute
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
 
 
@@ -57,10 +59,12 @@ def run_audit(
     show_pictures: bool = False,
     command: str = "",
     progress: Callable[[int, int], None] = lambda done, total: None,
+    tell: Callable[[Estimate], None] | None = None,
 ) -> Result:
     """Run a plan (or go on with it) and write its folder.
 
     Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
+    `tell` gets an estimate of a new audit before the work starts.
 
     >>> import tempfile
     >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
@@ -75,6 +79,8 @@ def run_audit(
     folder = Path(out)
     wanted = [key(plan, source.digest, unit, case) for unit in units(plan) for case in cases(plan, unit)]
     check_fit(plan, source)
+    if tell is not None and not folder.exists():
+        tell(_rough(plan, source, workers))
     with _writing(folder), _claimed(folder, plan):
         store = folder / "findings.jsonl"
         drop_torn_line(store)
@@ -99,8 +105,28 @@ def run_audit(
         findings = sorted(read_findings(store), key=lambda finding: order[finding.key])
         notes = (*source.notes, *_cautions(source), *untried(plan))
         _render(folder, plan, findings, notes, command, _sheets(gallery, findings))
-        _whole(folder / "assessment.html", assessment.render(assessment.subject(plan, source), findings, made=environment()))
+        _whole(
+            folder / "assessment.html",
+            assessment.render(assessment.subject(plan, source), findings, made=environment()),
+        )
     return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
+
+
+def estimate_audit(
+    plan: Plan | dict[str, Any] | Path | str, *, workers: int = 1, transcripts: bool = False
+) -> Estimate:
+    """What `run_audit` would cost on this machine: the data are opened, nothing is trained or written."""
+    plan = _plan(plan).filled()
+    source = open_source(plan.data, plan.seed)
+    plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
+    check_fit(plan, source)
+    return estimate(plan, source, workers=workers, transcripts=transcripts)
+
+
+def _rough(plan: Plan, source: Source, workers: int) -> Estimate:
+    """An estimate that measures this machine only where it could matter to somebody who waits."""
+    made = estimate(plan, source, workers=workers, speeds={})
+    return made if made.wall_seconds < NOTICED else estimate(plan, source, workers=workers)
 
 
 def _unseen(gallery: Path | None, findings: list[Finding]) -> set[str]:
@@ -184,6 +210,7 @@ def _render(
         notes=notes,
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
         sheets=sheets,
+        assessment="assessment.html",
     )
     _whole(folder / "report.html", text)
 

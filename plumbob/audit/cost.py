@@ -6,6 +6,7 @@ coefficients are measured by `python -m plumbob.bench.costs` and lie in `costs.j
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -71,7 +72,7 @@ class Size:
         if not hidden and self.number("width"):
             hidden = [self.number("width")] * max(1, int(self.number("layers", 1)))
         widths = [float(d), *hidden, float(c)]
-        return sum(a * b for a, b in zip(widths[:-1], widths[1:], strict=True))
+        return sum(a * b for a, b in itertools.pairwise(widths))
 
     @property
     def draws(self) -> float:
@@ -104,9 +105,7 @@ TERMS: dict[str, Term] = {
     "t 2^h": lambda s: s.goals * s.leaves,
     "t h N d": lambda s: s.goals * s.number("trees", 10) * s.number("depth", 3) * s.train * s.columns,
     "t N b^3": lambda s: s.goals * s.number("trees", 10) * s.train * s.keys**3,
-    "t h N u b^2": lambda s: (
-        s.goals * s.number("trees", 10) * s.number("depth", 3) * s.train * s.unknown * s.keys**2
-    ),
+    "t h N u b^2": lambda s: s.goals * s.number("trees", 10) * s.number("depth", 3) * s.train * s.unknown * s.keys**2,
     "t 2^h u bins b^3": lambda s: s.goals * s.leaves * s.unknown * s.number("bins", 32) * s.keys**3,
     "b^4": lambda s: s.keys**4,
     "rounds": lambda s: s.rounds,
@@ -129,20 +128,45 @@ TERMS: dict[str, Term] = {
 
 # What each stage does, in one line, and the terms that it gives.
 TRAINING: dict[str, tuple[str, ...]] = {
-    "logistic_regression": ("1", "newton N (d c)^2", "newton N d c", "lbfgs N d c"),  # a Hessian of (d c)^2 over N rows a step
+    "logistic_regression": (
+        "1",
+        "newton N (d c)^2",
+        "newton N d c",
+        "lbfgs N d c",
+    ),  # a Hessian of (d c)^2 over N rows a step
     "decision_tree": ("1", "N d h log N"),  # every column is sorted at every depth
     "random_forest": ("t", "t N sqrt(d) h log N"),  # t trees, of sqrt(d) columns at a node
     "neural_network": ("1", "e N / batch", "e N w"),  # each epoch each row meets each weight
     "split_models": ("1", "e N / batch", "e N w"),
-    "encrypted_logistic_regression": ("1", "b^4", "e N d", "e N b^3", "e N d b^2", "e N / batch d b^3"),  # powers and products
-    "secure_boost": ("1", "b^4", "t 2^h", "t h N d", "t N b^3", "t h N u b^2", "t 2^h u bins b^3"),  # encrypt, add up, open
+    "encrypted_logistic_regression": (
+        "1",
+        "b^4",
+        "e N d",
+        "e N b^3",
+        "e N d b^2",
+        "e N / batch d b^3",
+    ),  # powers and products
+    "secure_boost": (
+        "1",
+        "b^4",
+        "t 2^h",
+        "t h N d",
+        "t N b^3",
+        "t h N u b^2",
+        "t 2^h u bins b^3",
+    ),  # encrypt, add up, open
     "split_training": ("1", "rounds", "rounds batch w"),  # a step a round
     "split_network": ("1", "e N / batch", "e N w"),
 }
 PREDICTION = ("1", "n d", "n w", "N d")  # each row meets the model; rows of training are sealed beside
 ATTACK: dict[str, tuple[str, ...]] = {
     "equation_solving": ("1", "n u c"),  # one pseudo-inverse, then a product
-    "generative_regression": ("1", "draws", "draws u", "draws w"),  # a generator of the unknown columns, trained in steps
+    "generative_regression": (
+        "1",
+        "draws",
+        "draws u",
+        "draws w",
+    ),  # a generator of the unknown columns, trained in steps
     "gradient_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # 300 steps of descent, then Newton with u x u systems
     "shadow_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # a stand-in model, then the same
     "linearised_posterior": ("1", "n u^2", "n w", "n u w"),  # tangents: u derivatives of each row's scores

@@ -66,7 +66,7 @@ class Estimate:
 
     rows: tuple[Row, ...]  # worst first
     unit_seconds: tuple[float, ...]
-    start_seconds: float
+    start_seconds: float  # libraries, and rows matched by a private set intersection
     workers: int
     seconds: float  # processor time of all workers
     wall_seconds: float
@@ -154,22 +154,30 @@ class _Shared:
         rows = [Row(*row, len(found), sum(found), remarks[row]) for row, found in spent.items()]
         crew = min(workers, max(1, len(by_unit)))
         start = self.costs.start_seconds * self.speeds.get("loops", 1.0)
+        aligned = self._alignment(total) * self.speeds.get("powers", 1.0)
         data = self.source.values.nbytes / max(1, self.source.values.shape[0]) * total
         each = self.costs.start_bytes + max(peaks) + (data if crew > 1 else 0.0)
-        whole = sum(by_unit) + start * (1 + (crew if crew > 1 else 0))
+        whole = sum(by_unit) + start * (1 + (crew if crew > 1 else 0)) + aligned
         disk = lines + PAGE + SHARE_OF_LINES * lines / max(1, self.plan.trials or 1) + kept
         return Estimate(
             rows=tuple(sorted(rows, key=lambda row: -row.seconds)),
             unit_seconds=tuple(by_unit),
-            start_seconds=start,
+            start_seconds=start + aligned,
             workers=crew,
             seconds=whole,
-            wall_seconds=start * (2 if crew > 1 else 1) + spread(by_unit, crew),
+            wall_seconds=start * (2 if crew > 1 else 1) + aligned + spread(by_unit, crew),
             worker_bytes=each,
             peak_bytes=each * crew + (self.costs.start_bytes + data if crew > 1 else 0.0),
             disk_bytes=disk,
             notes=self._notes(rows),
         )
+
+    def _alignment(self, total: int) -> float:
+        """Seconds of a private set intersection of so many ids at every party."""
+        federation = self.source.federation
+        if self.source.alignment is None or federation is None or self.plan.data.align != "psi":
+            return 0.0
+        return self.costs.laws["align"]["n"] * total * len(federation.parties)
 
     def _pieces(self, unit: Unit, total: int) -> list[_Piece]:
         """The stages of a unit, as `run_unit` goes through them."""
@@ -182,7 +190,9 @@ class _Shared:
             place = (case.unknown, defence.title)
             if place not in placed and self.source.recorded is None:
                 placed.add(place)
-                model = place if isinstance(protocol, TrainingProtocol) or protocol.by_party else _model(protocol, defence)
+                model = (
+                    place if isinstance(protocol, TrainingProtocol) or protocol.by_party else _model(protocol, defence)
+                )
                 if model not in trained:
                     trained.add(model)
                     pieces.append(self._piece("train", title, defence, "training", size))
@@ -238,7 +248,9 @@ def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
     sample = _sample(shared, rows)
     over = made.worker_bytes / 1e9 > GIGABYTES
     late = longest / 3600 > HOURS
-    advice = f"`sample: {sample}` in the plan's data keeps both within bounds" if sample else "choose a lighter protocol"
+    advice = (
+        f"`sample: {sample}` in the plan's data keeps both within bounds" if sample else "choose a lighter protocol"
+    )
     if over and (not late or made.worker_bytes / 1e9 / GIGABYTES > longest / 3600 / HOURS):
         limit = f"memory: a worker needs more than {GIGABYTES:.0f} GB; {advice}"
     elif late:

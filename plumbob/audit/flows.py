@@ -53,7 +53,10 @@ def flows_of(log: Transcript) -> tuple[Flow, ...]:
 
 def flows_from(raw: Iterable[Sequence[Any]]) -> tuple[Flow, ...]:
     """Flows as a findings file keeps them."""
-    return tuple(Flow(*map(str, one[:5]), int(one[5]), int(one[6])) for one in raw)
+    return tuple(
+        Flow(str(phase), str(sender), str(receiver), str(name), str(form), int(messages), int(size))
+        for phase, sender, receiver, name, form, messages, size in raw
+    )
 
 
 def _cipher_width(messages: Sequence[Message]) -> int:

@@ -320,7 +320,9 @@ class Plan(_Part):
     @property
     def digest(self) -> str:
         """A hash of what is audited; what is asked of the findings afterwards does not change them."""
-        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()).hexdigest()
+        return hashlib.sha256(
+            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
+        ).hexdigest()
 
 
 def check_gate(plan: Plan) -> Gate | None:

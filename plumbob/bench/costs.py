@@ -4,7 +4,8 @@
     python -m plumbob.bench.costs fit docs/results/cost-points.jsonl plumbob/audit/costs.json
 
 Each point is one unit of an audit in a forked process of its own. Seconds are of processor time: those that a finding tells
-are taken times the share of the wall clock that the unit really got. Laws are fitted by non-negative least squares on relative errors.
+are taken times the share of the wall clock that the unit really got. Laws are fitted by non-negative least squares on relative
+errors.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from plumbob.audit.cost import Size
 from plumbob.audit.plan import Plan, make_plan
 from plumbob.audit.run import run_unit, units
 from plumbob.audit.source import Source
-from plumbob.bench.timing import _processor_time as processor_time
 from plumbob.audit.sweep import fits
+from plumbob.bench.timing import _processor_time as processor_time
+from plumbob.crypto.psi import intersect
 from plumbob.defences import defence_named
 from plumbob.federation import Column, Table
 from plumbob.protocols import TRAINING, any_protocol_named
@@ -44,13 +46,25 @@ KEYED = ((300, 8, 2, 0.5), (300, 20, 2, 0.3), (700, 12, 2, 0.4))
 LIGHT = (40_000, 20, 2, 0.3)  # where it is cheap
 GRIDS = {"random_forest": HEAVY, "neural_network": HEAVY, "split_models": HEAVY}
 GRIDS |= {"encrypted_logistic_regression": KEYED, "secure_boost": KEYED}
-GRIDS |= {"decision_tree": (*GRID, LIGHT), "split_network": (*GRID, LIGHT), "logistic_regression": GRID, "split_training": GRID}
+GRIDS |= {
+    "decision_tree": (*GRID, LIGHT),
+    "split_network": (*GRID, LIGHT),
+    "logistic_regression": GRID,
+    "split_training": GRID[:4],
+}
+DEAR = ("none", "dropout", "dp_sgd", "purifier", "verification")  # defences that work themselves
+IDS = 1_000
+POINT = ("protocol", "settings", "size", "defence", "set")  # what names a point
 MIDDLE = (240, 12, 3, 0.4)  # where defences are compared with none
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "neural_network": ({}, {"hidden": [60, 20]}),
     "random_forest": ({}, {"trees": 20, "depth": 4}),
     "split_models": ({},),
-    "encrypted_logistic_regression": ({"key_bits": 1_024, "epochs": 2}, {"key_bits": 2_048, "epochs": 1}, {"key_bits": 0}),
+    "encrypted_logistic_regression": (
+        {"key_bits": 1_024, "epochs": 2},
+        {"key_bits": 2_048, "epochs": 1},
+        {"key_bits": 0},
+    ),
     "secure_boost": ({"key_bits": 1_024, "trees": 2}, {"key_bits": 2_048, "trees": 1}, {"key_bits": 0}),
 }
 
@@ -62,15 +76,20 @@ def points() -> Iterator[Point]:
             for size in GRIDS[name] if i == 0 else GRIDS[name][-2:]:
                 yield {"protocol": name, "settings": settings, "size": size, "defence": "none", "set": {}}
     for name in cost.TRAINING:
-        for defence, settings in {defence: settings for defence, settings in sweep.EVERY}.items():
-            if fits(defence_named(defence, **settings), any_protocol_named(name)) and name not in KEYLESS:
+        for defence, settings in dict(sweep.EVERY).items():
+            skipped = name in KEYLESS or (GRIDS[name] is HEAVY and defence not in DEAR)
+            if fits(defence_named(defence, **settings), any_protocol_named(name)) and not skipped:
                 yield {"protocol": name, "settings": {}, "size": MIDDLE, "defence": defence, "set": settings}
 
 
 def plan_of(point: Point) -> Plan:
     """The plan of one trial that makes the point; of classes beyond two a protocol of two takes the first."""
     training = point["protocol"] in TRAINING
-    threats = ["active-training", "corrupted-coordinator", "coordinator"] if training else ["active", "active-black-box-auxiliary"]
+    threats = (
+        ["active-training", "corrupted-coordinator", "coordinator"]
+        if training
+        else ["active", "active-black-box-auxiliary"]
+    )
     raw = {
         "data": "breast",
         "protocols": [{"name": point["protocol"], "settings": point["settings"]}],
@@ -155,6 +174,14 @@ def _measure(point: Point, out: Connection) -> None:
     )
 
 
+def seconds_per_id() -> float:
+    """Of a private set intersection, both sides together; it grows in proportion."""
+    ids = [f"id{i}" for i in range(IDS)]
+    started = processor_time()
+    intersect(lambda sender, receiver, name, payload: payload, "bank", ids, "shop", ids)
+    return (processor_time() - started) / (2 * IDS)
+
+
 def laws_in(point: Point) -> dict[str, list[tuple[Size, float]]]:
     """What a point says of each law."""
     from dataclasses import replace
@@ -199,6 +226,7 @@ def fitted(measured: Sequence[Point], start: Point) -> dict[str, Any]:
         if law.startswith("memory/"):
             found = [(size, peak - base) for size, peak in found]
         laws[law] = fit(cost.terms_of(law), found, 1e6 if law.startswith("memory/") else 0.002)
+    laws["align"] = {"n": float(f"{start['per_id']:.4g}")}
     factors: dict[str, float] = {}
     for point in measured:
         if point["defence"] == "none" or point["size"] != list(MIDDLE):
@@ -206,7 +234,12 @@ def fitted(measured: Sequence[Point], start: Point) -> dict[str, Any]:
         for law, found in laws_in(point).items():
             if law.startswith(("train/", "predict/", "attack/")):
                 there = [max(0.002, seconds) for _, seconds in found]
-                bare = [max(0.002, s) for p in measured if p["defence"] == "none" and p["size"] == list(MIDDLE) and p["protocol"] == point["protocol"] for _, s in laws_in(p).get(law, [])]
+                bare = [
+                    max(0.002, s)
+                    for p in measured
+                    if p["defence"] == "none" and p["size"] == list(MIDDLE) and p["protocol"] == point["protocol"]
+                    for _, s in laws_in(p).get(law, [])
+                ]
                 if bare and max(there) > 0.004:
                     factors[f"{point['defence']} {law}"] = float(f"{geometric_mean(there) / geometric_mean(bare):.3g}")
     return {
@@ -222,23 +255,35 @@ def fitted(measured: Sequence[Point], start: Point) -> dict[str, Any]:
 
 
 def main(words: Sequence[str]) -> None:
+    path = Path(words[1])
     if words[0] == "measure":
-        import sklearn.linear_model
-        import sklearn.tree  # noqa: F401  so that every forked process starts with the libraries there
+        _measure_all(path)
+        return
+    start, *measured = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    Path(words[2]).write_text(json.dumps(fitted(measured, start), indent=1) + "\n", encoding="utf-8")
 
-        start = {"speeds": cost.calibrate(), "seconds": processor_time(), "environment": environment()}
-        start["bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        with Path(words[1]).open("w", encoding="utf-8") as file:
+
+def _measure_all(path: Path) -> None:
+    """Every point that the file does not hold yet, so that a stopped measurement goes on."""
+    import sklearn.linear_model
+    import sklearn.tree  # noqa: F401  so that every forked process starts with the libraries there
+
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    done = [{key: point[key] for key in POINT} for point in lines[1:]]
+    with path.open("a", encoding="utf-8") as file:
+        if not lines:
+            start: Point = {"seconds": processor_time(), "environment": environment()}
+            start |= {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+            start |= {"speeds": cost.calibrate(), "per_id": seconds_per_id()}
             file.write(json.dumps(start) + "\n")
-            for point in points():
-                found = measure(point)
-                if found is not None:
-                    print(point["protocol"], point["settings"], point["size"], point["defence"], f"{found['cpu']:.2f} s", flush=True)
-                    file.write(json.dumps(found) + "\n")
-                    file.flush()
-    else:
-        start, *measured = (json.loads(line) for line in Path(words[1]).read_text(encoding="utf-8").splitlines())
-        Path(words[2]).write_text(json.dumps(fitted(measured, start), indent=1) + "\n", encoding="utf-8")
+        for point in points():
+            if json.loads(json.dumps(point)) in done:
+                continue
+            found = measure(point)
+            if found is not None:
+                print(*point.values(), f"{found['cpu']:.2f} s", flush=True)
+                file.write(json.dumps(found) + "\n")
+                file.flush()
 
 
 if __name__ == "__main__":

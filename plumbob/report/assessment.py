@@ -218,7 +218,9 @@ def _views(about: Subject, threat: Threat, findings: Sequence[Finding]) -> list[
                 "threat": label(threat.name),
                 "protocol": label(protocol),
                 "who": threat.summary.partition(", which ")[0],
-                "own": f"{count(first.known_columns, 'column')} of its own" if first.known_columns else "no column of its own",
+                "own": f"{count(first.known_columns, 'column')} of its own"
+                if first.known_columns
+                else "no column of its own",
                 "messages": list(dict.fromkeys(f"{CONTENTS.get(f.name, label(f.name))} ({f.form})" for f in got)),
                 "granted": sentence_list([grant.words for grant in threat.grants]) or "nothing",
                 "hidden": count(first.unknown_columns, "column"),
@@ -298,7 +300,7 @@ def _untested(about: Subject, findings: Sequence[Finding]) -> list[str]:
         said.append(f"Attacks that Plumbob knows and that were not run here: {sentence_list(idle)}.")
     said.append("Attacks that nobody has published yet, or that use knowledge outside of this federation.")
     said.append(
-        "Anything but the confidentiality of columns (and labels, where stated) towards the other parties: not integrity, availability, "
-        "retention, transfers, access rights, nor what the model does to people."
+        "Anything but the confidentiality of columns (and labels, where stated) towards the other parties: not integrity, "
+        "availability, retention, transfers, access rights, nor what the model does to people."
     )
     return said

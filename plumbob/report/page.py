@@ -76,10 +76,12 @@ def render(
     command: str,
     meanings: Mapping[str, str] | None = None,
     sheets: Mapping[str, bytes] = MappingProxyType({}),
+    assessment: str = "",
 ) -> str:
     """The whole page. `meanings` explains names of attacks, protocols and defences, where given.
 
-    `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown.
+    `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown. `assessment` is a file beside
+    the page to point to.
     """
     summaries = judge.summarise(findings)
     found = words.answers(summaries)
@@ -116,6 +118,7 @@ def render(
         command=command,
         plan=plan,
         environment=environment,
+        assessment=assessment,
     )
 
 
