@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,13 @@ class Size:
         return max(600.0, 60 * self.rows / 128)
 
     @property
+    def archive(self) -> float:
+        """Bytes of messages that a training keeps, up to its `archive_mb`: gradients a round, or outputs a row."""
+        width = float(next(iter(self.settings.get("hidden") or ()), 0))
+        rounds = self.rounds * self.weights if self.protocol == "split_training" else 0.0
+        return min(1e6 * self.number("archive_mb"), 8 * (rounds + self.number("epochs") * self.train * width))
+
+    @property
     def newton(self) -> bool:
         return (self.columns + 1) * self.classes <= 400
 
@@ -124,6 +132,7 @@ TERMS: dict[str, Term] = {
     "draws w": lambda s: s.draws * s.weights,
     "draws u": lambda s: s.draws * s.unknown,
     "u": lambda s: s.unknown,
+    "archive": lambda s: s.archive,
 }
 
 # What each stage does, in one line, and the terms that it gives.
@@ -161,12 +170,8 @@ TRAINING: dict[str, tuple[str, ...]] = {
 PREDICTION = ("1", "n d", "n w", "N d")  # each row meets the model; rows of training are sealed beside
 ATTACK: dict[str, tuple[str, ...]] = {
     "equation_solving": ("1", "n u c"),  # one pseudo-inverse, then a product
-    "generative_regression": (
-        "1",
-        "draws",
-        "draws u",
-        "draws w",
-    ),  # a generator of the unknown columns, trained in steps
+    # a generator of the unknown columns, trained in steps
+    "generative_regression": ("1", "draws", "draws u", "draws w", "n", "n w"),
     "gradient_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # 300 steps of descent, then Newton with u x u systems
     "shadow_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # a stand-in model, then the same
     "linearised_posterior": ("1", "n u^2", "n w", "n u w"),  # tangents: u derivatives of each row's scores
@@ -174,14 +179,15 @@ ATTACK: dict[str, tuple[str, ...]] = {
     "lattice_decoding": ("1", "n", "n u", "n u^2"),  # a short search of a lattice in u dimensions
     "forest_boxes": ("1", "n", "n u", "n w"),  # boxes of t 2^h leaves
     "path_restriction": ("1", "n", "n w"),
-    "gradient_peeling": ("1", "rounds", "n u", "rounds batch w"),
+    "gradient_peeling": ("1", "rounds", "n u", "n^2"),  # rows are told apart pair by pair
 }
 ANY_ATTACK = ("1", "n", "n d", "n u^2", "n w")
 OVERHEAD = ("1", "n u", "n d", "N d")  # of a finding: view, score and baselines
-MEMORY = ("1", "N d", "n u", "n w", "n u c")
+MEMORY = ("1", "N d", "n u", "n w", "n u c", "archive")
 LINE = ("1", "u")  # of findings.jsonl
 KINDS = {"encrypted_logistic_regression": "powers", "secure_boost": "powers", "logistic_regression": "matrices"}
 KINDS |= {"decision_tree": "loops", "random_forest": "loops"}
+COLD = ("decision_tree", "encrypted_logistic_regression", "secure_boost")  # protocols that use no network
 ATTACK_KINDS = {"path_restriction": "loops", "forest_boxes": "loops", "reverse_sum": "loops", "code_decoding": "loops"}
 Coefficients = Mapping[str, float]
 
@@ -228,6 +234,7 @@ class Costs:
     factors: Mapping[str, float]  # of a law under a defence: `<defence> <law>`
     speeds: Mapping[str, float]  # seconds of the four calibrations
     start_seconds: float  # of a process until its libraries are there
+    warm_seconds: float  # until a network was used for the first time
     start_bytes: float
     command: str
     environment: Mapping[str, str]
@@ -247,8 +254,18 @@ class Costs:
         return middle, "never measured: the median of all others"
 
     def factor(self, defence: str, law: str) -> float:
-        """What a defence multiplies a law by; one that was not measured, or not with this law, leaves it as it is."""
-        return math.prod(self.factors.get(f"{part} {law}", 1.0) for part in defence.split("+"))
+        """What a defence multiplies a law by: as measured, or of an attack or a prediction as measured on other protocols.
+
+        One that was never measured leaves the law as it is.
+        """
+        return math.prod(self._factor(part, law) for part in defence.split("+"))
+
+    def _factor(self, defence: str, law: str) -> float:
+        if f"{defence} {law}" in self.factors or law.startswith("train/"):
+            return self.factors.get(f"{defence} {law}", 1.0)
+        alike = f"{defence} {law.rpartition('/')[0]}/"
+        found = [factor for name, factor in self.factors.items() if name.startswith(alike)]
+        return geometric_mean(found) if found else 1.0
 
 
 _TYPICAL = Size(1_000, 1_000, 20, 8, 3, "logistic_regression")

@@ -153,7 +153,8 @@ class _Shared:
             by_unit.append(done)
         rows = [Row(*row, len(found), sum(found), remarks[row]) for row, found in spent.items()]
         crew = min(workers, max(1, len(by_unit)))
-        start = self.costs.start_seconds * self.speeds.get("loops", 1.0)
+        warm = any(protocol.name not in cost.COLD for protocol in self.plan.protocols) * self.costs.warm_seconds
+        start = (self.costs.start_seconds + warm) * self.speeds.get("loops", 1.0)
         aligned = self._alignment(total) * self.speeds.get("powers", 1.0)
         data = self.source.values.nbytes / max(1, self.source.values.shape[0]) * total
         each = self.costs.start_bytes + max(peaks) + (data if crew > 1 else 0.0)
