@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbob import __version__
-from plumbob.audit.engines import engine_named, run_job, started
+from plumbob.audit.engines import Pool, engine_named, run_job, started
+from plumbob.audit.estimate import Estimate, estimate
 from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
@@ -31,10 +32,11 @@ from plumbob.audit.store import Store
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
 from plumbob.protocols.networks import trusting
-from plumbob.report import page
+from plumbob.report import assessment, page
 from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
 
+NOTICED = 20.0  # seconds below which no machine is so slow that the audit takes a minute
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
 LINES, COSTS = "findings.jsonl", "costs.jsonl"
 
@@ -65,6 +67,7 @@ def run_audit(
     trust_code: bool = False,
     command: str = "",
     progress: Callable[[int, int], None] = lambda done, total: None,
+    tell: Callable[[Estimate], None] | None = None,
 ) -> Result:
     """Run a plan (or go on with it) and write its folder.
 
@@ -72,6 +75,7 @@ def run_audit(
     dask, or the address of a cluster. `workers` is 1 for processes and all of a cluster, unless it is given.
     Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
     `trust_code` lets a plan name what runs code of others: pickled models, whole PyTorch modules, networks of other packages.
+    `tell` gets an estimate of a new audit before the work starts.
 
     >>> import tempfile
     >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
@@ -80,64 +84,74 @@ def run_audit(
     ...     result.report.exists(), len(result.findings) > 0
     (True, True)
     """
+    folder, shared = Path(out), Store(Path(store) if store is not None else Path(out) / "store")
     with trusting(trust_code):
-        return _audited(
-            plan, Path(out), workers, engine, store, transcripts, show_pictures, trust_code, command, progress
-        )
+        plan, source = _opened(plan, trust_code)
+        wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
+        chosen = engine_named(engine)
+        _check_store(shared, folder)
+        if tell is not None and not folder.exists():
+            tell(_rough(plan, source, workers or 1))
+        with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan, trust_code):
+            extras = Extras(
+                folder / "transcripts" if transcripts else None,
+                folder / "pictures" if source.public or show_pictures else None,
+                save_sheet,
+            )
+            findings = _found(folder, Job(plan, source, shared, extras, trust_code), wanted, pool, progress)
+            notes = (*source.notes, *_cautions(source), *untried(plan))
+            _render(folder, plan, source, findings, notes, command, _sheets(extras.gallery, findings))
+    return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
 
 
-def _audited(
-    plan: Plan | dict[str, Any] | Path | str,
-    folder: Path,
-    workers: int | None,
-    engine: str,
-    store: Path | str | None,
-    transcripts: bool,
-    show_pictures: bool,
-    trust_code: bool,
-    command: str,
-    progress: Callable[[int, int], None],
-) -> Result:
+def estimate_audit(
+    plan: Plan | dict[str, Any] | Path | str, *, workers: int = 1, transcripts: bool = False, trust_code: bool = False
+) -> Estimate:
+    """What `run_audit` would cost on this machine: the data are opened, nothing is trained or written."""
+    with trusting(trust_code):
+        return estimate(*_opened(plan, trust_code), workers=workers, transcripts=transcripts)
+
+
+def _opened(plan: Plan | dict[str, Any] | Path | str, trust_code: bool) -> tuple[Plan, Source]:
+    """The plan with its defaults and the tables it speaks of, checked against each other."""
     plan = _plan(plan, trust_code).filled()
     source = with_models(open_source(plan.data, plan.seed), plan.protocols, trust_code=trust_code)
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
-    shared = Store(Path(store) if store is not None else folder / "store")
-    wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
     check_fit(plan, source)
-    chosen = engine_named(engine)
-    _check_store(shared, folder)
-    with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan, trust_code):
-        earlier = read_findings(folder / LINES)
-        if {finding.key for finding in earlier} - set(wanted):
-            raise BadInput(
-                f"{folder} holds findings of other data or of another version; choose another folder (--out)"
-            )
-        extras = Extras(
-            folder / "transcripts" if transcripts else None,
-            folder / "pictures" if source.public or show_pictures else None,
-            save_sheet,
-        )
-        if extras.transcripts is not None and source.alignment is not None:
-            keep(source.alignment, transcript_path(extras.transcripts, "alignment"))
-        shared.opened()
-        for finding in earlier:  # of a folder whose store was another, or is gone
-            shared.adopt(finding)
-        lines = _Lines(folder, shared, wanted)
-        done = 0
+    return plan, source
+
+
+def _rough(plan: Plan, source: Source, workers: int) -> Estimate:
+    """An estimate that measures this machine only where it could matter to somebody who waits."""
+    made = estimate(plan, source, workers=workers, speeds={})
+    return made if made.wall_seconds < NOTICED else estimate(plan, source, workers=workers)
+
+
+def _found(
+    folder: Path, job: Job, wanted: list[str], pool: Pool, progress: Callable[[int, int], None]
+) -> list[Finding]:
+    """Compute what is not there yet, and write the folder's lines as it comes."""
+    earlier = read_findings(folder / LINES)
+    if {finding.key for finding in earlier} - set(wanted):
+        raise BadInput(f"{folder} holds findings of other data or of another version; choose another folder (--out)")
+    if job.extras.transcripts is not None and job.source.alignment is not None:
+        keep(job.source.alignment, transcript_path(job.extras.transcripts, "alignment"))
+    job.store.opened()
+    for finding in earlier:  # of a folder whose store was another, or is gone
+        job.store.adopt(finding)
+    lines = _Lines(folder, job.store, wanted)
+    done = 0
+    progress(done, len(wanted))
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        lines.extend()
         progress(done, len(wanted))
 
-        def tick() -> None:
-            nonlocal done
-            done += 1
-            lines.extend()
-            progress(done, len(wanted))
-
-        run_job(Job(plan, source, shared, extras, trust_code), pieces(plan, source, pool.workers), pool, tick)
-        lines.extend()
-        findings = [shared.read(key) for key in wanted]
-        notes = (*source.notes, *_cautions(source), *untried(plan))
-        _render(folder, plan, findings, notes, command, _sheets(extras.gallery, findings))
-    return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
+    run_job(job, pieces(job.plan, job.source, pool.workers), pool, tick)
+    lines.extend()
+    return [job.store.read(key) for key in wanted]
 
 
 class _Lines:
@@ -239,6 +253,7 @@ def _claim(folder: Path, plan: Plan, trust_code: bool) -> None:
 def _render(
     folder: Path,
     plan: Plan,
+    source: Source,
     findings: list[Finding],
     notes: tuple[str, ...],
     command: str,
@@ -258,7 +273,9 @@ def _render(
         sheets=sheets,
         matrix=of_plan(plan),
         gate=_gated(plan, findings),
+        assessment="assessment.html",
     )
+    _whole(folder / "assessment.html", assessment.render(assessment.subject(plan, source), findings, made=surroundings))
     _whole(folder / "report.html", text)
 
 

@@ -25,6 +25,7 @@ from plumbob import __version__
 from plumbob.errors import BadInput
 
 if TYPE_CHECKING:  # a command loads what it needs when it runs
+    from plumbob.audit.estimate import Estimate
     from plumbob.audit.finding import Finding
     from plumbob.audit.gate import Gate
     from plumbob.audit.plan import Plan
@@ -210,6 +211,10 @@ def audit(
         typer.Option("--trust-code", help="Let the plan name code of others: pickled models, networks of packages."),
     ] = False,
     junit: Annotated[Path | None, typer.Option(help="Write the gate's outcome as JUnit XML to this file.")] = None,
+    estimate: Annotated[
+        bool,
+        typer.Option("--estimate", help="Only say how long it would take, its memory and disk; nothing is trained."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
@@ -236,6 +241,9 @@ def audit(
         chosen = chosen.swept() if sweep else chosen
     conditions = check_gate(chosen)
     _check_junit(junit, conditions is not None)
+    if estimate:
+        _estimate(chosen, workers or 1, transcripts, trust_code, as_json)
+        return
     with _progress("auditing", "findings") as advance:
         result = run_audit(
             chosen,
@@ -248,6 +256,7 @@ def audit(
             trust_code=trust_code,
             command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat, trust_code),
             progress=advance,
+            tell=_tell,
         )
     if as_json:
         for finding in result.findings:
@@ -259,6 +268,25 @@ def audit(
     if conditions is not None:
         with trusting(trust_code):
             _pass(conditions, chosen, result.findings, junit, as_json)
+
+
+def _estimate(plan: Plan, workers: int, transcripts: bool, trust_code: bool, as_json: bool) -> None:
+    from plumbob.app import estimate_audit
+    from plumbob.report.expense import print_estimate
+
+    made = estimate_audit(plan, workers=workers, transcripts=transcripts, trust_code=trust_code)
+    if as_json:
+        print(json.dumps(made.as_dict()))
+    else:
+        print_estimate(made, Console())
+
+
+def _tell(made: Estimate) -> None:
+    """One line beforehand, where somebody would have to wait for more than a minute."""
+    from plumbob.report.expense import notice
+
+    if notice(made):
+        print(f"plumbob: {notice(made)}", file=sys.stderr)
 
 
 def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:

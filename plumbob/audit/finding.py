@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from plumbob.audit.flows import Flow, flows_from
 from plumbob.errors import BadInput
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
@@ -51,18 +52,22 @@ class Finding:
     certificate: str = ""  # of an attack that finds columns: how sure it is of them, and of having found all
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
     usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
+    flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
 
     def to_line(self) -> str:
         """Found and cost together, for programs."""
-        return _line(asdict(self))
+        return _line(self._plain())
 
     def found_line(self) -> str:
         """What was found: the same whenever, wherever and in whatever order it is computed."""
-        return _line({name: value for name, value in asdict(self).items() if name not in COSTS})
+        return _line({name: value for name, value in self._plain().items() if name not in COSTS})
 
     def cost_line(self) -> str:
         """What it cost this time."""
         return _line({"key": self.key} | {name: getattr(self, name) for name in COSTS})
+
+    def _plain(self) -> dict[str, Any]:
+        return asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
 
     @classmethod
     def from_line(cls, line: str, cost: dict[str, Any] | None = None) -> Finding:
@@ -73,6 +78,7 @@ class Finding:
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
+        raw["flows"] = flows_from(raw.get("flows", ()))
         return cls(**raw, score=Score(**inner, columns=columns))
 
 

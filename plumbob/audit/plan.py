@@ -250,6 +250,7 @@ class Plan(_Part):
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
     gate: str | None = None
+    purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
     @field_validator("unknown")
     @classmethod
@@ -346,7 +347,9 @@ class Plan(_Part):
     @property
     def digest(self) -> str:
         """A hash of what is audited; what is asked of the findings afterwards does not change them."""
-        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json", exclude={"gate"})).encode()).hexdigest()
+        return hashlib.sha256(
+            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
+        ).hexdigest()
 
 
 def in_yaml(raw: object, **options: Any) -> str:

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from plumbob import __version__, bundle
 from plumbob.attacks import Guess, attack_named
 from plumbob.audit.finding import Finding
+from plumbob.audit.flows import flows_of
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
 from plumbob.audit.sweep import fits, in_training, points
@@ -332,6 +333,7 @@ def _finding(
         training_loss=training_losses(done.log),
         certificate=guess.certificate,
         usual_class=done.usual,
+        flows=flows_of(done.log) if unit.trial == 0 else (),
     )
 
 

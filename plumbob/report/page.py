@@ -85,11 +85,12 @@ def render(
     sheets: Mapping[str, bytes] = MappingProxyType({}),
     matrix: Sequence[Block] = (),
     gate: Outcome | None = None,
+    assessment: str = "",
 ) -> str:
     """The whole page. `meanings` explains names of attacks, protocols and defences, where given.
 
     `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown; `matrix` is who could be curious,
-    `gate` what the plan's gate found.
+    `gate` what the plan's gate found, `assessment` a file beside the page to point to.
     """
     summaries = judge.summarise(findings)
     found = words.answers(summaries)
@@ -133,6 +134,7 @@ def render(
         command=command,
         plan=plan,
         environment=environment,
+        assessment=assessment,
     )
 
 

@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from plumbob.audit.finding import Finding
 from plumbob.audit.gate import Gate
 from plumbob.audit.matrix import matrix
+from plumbob.report.assessment import Member
+from plumbob.report.assessment import render as render_assessment
 from plumbob.report.gating import outcome
 from plumbob.report.page import render
 from plumbob.report.pictures import png
@@ -225,6 +227,28 @@ def test_hostile_names_do_nothing(tab: Page, files: dict[str, Path]) -> None:
     assert tab.evaluate("window.hacked") is None
     assert samples.HOSTILE[0] in tab.evaluate(NAMES)
     assert tab.title() == samples.HOSTILE[0]
+
+
+def test_the_assessment_fits_phone_paper_and_dark_mode(tab: Page, tmp_path: Path) -> None:
+    from test_assessment import about, with_flows
+
+    names = (*samples.NAMES, *samples.HOSTILE)
+    subject = about(members=(Member(samples.HOSTILE[5], True, names, 9),), data=samples.HOSTILE[7])
+    text = render_assessment(subject, with_flows(samples.sweep() + samples.values(names)), made={})
+    (tmp_path / "assessment.html").write_text(text, encoding="utf-8")
+    tab.goto((tmp_path / "assessment.html").as_uri())
+    for scheme in ("light", "dark"):
+        tab.emulate_media(color_scheme=scheme)
+        assert min(tab.evaluate(CONTRASTS)) >= 4.5
+    tab.set_viewport_size({"width": 360, "height": 740})
+    assert tab.evaluate(OVERFLOW) == 0
+    tab.emulate_media(media="print", color_scheme="dark")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.set_viewport_size({"width": 700, "height": 1000})
+    rights = "[...document.querySelectorAll('table')].map(e => e.getBoundingClientRect().right)"
+    assert max(tab.evaluate(rights)) <= 700
+    assert tab.pdf(format="A4").startswith(b"%PDF")
+    assert tab.evaluate("window.hacked") is None
 
 
 CONTRASTS = """(() => {

@@ -1,0 +1,306 @@
+"""The appendix for a data-protection impact assessment: flows, who sees what, risks, measures, residual risk, in plain words.
+
+Everything is taken from the run: the plan, the parties, the flows of the transcript, the findings. What a tool cannot decide is
+left as a blank for the controller. The page follows the headings of GDPR Art. 35(7) (a) to (d) and holds no value of any row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plumbob.attacks import attacks
+from plumbob.audit.finding import Finding
+from plumbob.audit.flows import CLEAR, Flow, flows_of
+from plumbob.audit.frontier import Frontier, frontiers
+from plumbob.audit.judge import Summary, summarise
+from plumbob.audit.plan import Plan
+from plumbob.audit.run import unmeasured, untried
+from plumbob.audit.source import Source
+from plumbob.report import answer as words
+from plumbob.report import protection, severity
+from plumbob.report.answer import Answer, count, label, percent, plain, sentence_list, short
+from plumbob.report.page import POLICY, templates
+from plumbob.report.protection import size
+from plumbob.report.severity import Risk
+from plumbob.threats import THREATS, Threat
+
+DEALT = ("active", "passive")  # whom columns are dealt out to at random
+NAMED = 200  # columns of a party that are listed by name
+SHOWN = 300  # columns whose risk stands in the table
+PHASES = {"align": "matching rows", "setup": "setting up", "train": "training", "predict": "prediction"}
+CONTENTS = {
+    "rows": "which rows are asked about",
+    "answer": "a party’s contribution for each row",
+    "scores": "the model’s answer for each row",
+    "weights": "the receiver’s part of the model",
+    "psi request": "ids, encrypted, to be compared",
+    "psi setup": "ids, encrypted, to be compared",
+    "psi response": "ids, encrypted twice",
+    "shared ids": "the ids that all parties share",
+    "ids": "all ids of a party",
+    "public key": "a public key",
+    "key": "a public key",
+    "settings": "settings of the training",
+    "batches": "which rows are trained on together",
+    "partial": "partial sums of the model for each row",
+    "residual": "errors of the model for each row",
+    "encrypted gradient": "gradients, for the holder of the key",
+    "masked gradient": "gradients under a mask",
+    "opened gradient": "gradients under the receiver’s own mask",
+    "gradients": "gradients",
+    "gradient": "gradients of a network’s layers",
+    "parameter": "parameters of a network’s layers",
+    "coefficients": "coefficients of the model",
+    "sums": "sums of gradients by bins of a column",
+    "split": "where a tree splits",
+    "left": "which rows go to the left",
+    "outputs": "outputs of a party’s first layers for each row",
+    "embeddings": "outputs of a party’s first layers for each row",
+    "output gradients": "gradients of these outputs",
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One party: what it brings."""
+
+    name: str
+    active: bool
+    columns: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an assessment needs to know of an audit besides its findings."""
+
+    data: str
+    purpose: str
+    members: tuple[Member, ...]
+    active: str
+    parties: tuple[str, ...]  # as the messages name them
+    dealt: tuple[float, ...]  # shares of columns that were dealt out at random; empty if the parties are given
+    classes: int
+    threats: tuple[Threat, ...]
+    alignment: tuple[Flow, ...]
+    gaps: tuple[str, ...]  # what could not be measured
+    attacks: tuple[str, ...]  # of the plan
+    notes: tuple[str, ...] = ()
+
+
+def subject(plan: Plan, source: Source) -> Subject:
+    """The subject of a filled plan on its data: names and counts, no values."""
+    federation = source.federation
+    if federation is not None:
+        members = tuple(
+            Member(party.name, party.name == federation.active, tuple(c.name for c in party.columns), len(party.values))
+            for party in federation.parties
+        )
+    else:
+        assert source.table is not None
+        members = (Member("all parties together", True, source.table.names, len(source.table.values)),)
+    gaps = [f"{gap}: no attack of this plan fits" for gap in unmeasured(plan)]
+    return Subject(
+        data=source.name,
+        purpose=plan.purpose or "",
+        members=members,
+        active="active" if federation is None else federation.active,
+        parties=DEALT if federation is None else tuple(party.name for party in federation.parties),
+        dealt=() if federation is not None else plan.unknown or (),
+        classes=len(source.classes),
+        threats=tuple(threat.threat() for threat in plan.threats),
+        alignment=() if source.alignment is None else flows_of(source.alignment),
+        gaps=(*gaps, *untried(plan)),
+        attacks=plan.fitting_attacks,
+        notes=source.notes,
+    )
+
+
+def render(about: Subject, findings: Sequence[Finding], *, made: Mapping[str, str]) -> str:
+    """The whole page. `made` says with which versions."""
+    summaries = summarise(findings)
+    found = words.answers(summaries)
+    choices = frontiers(findings, summaries)
+    threats = {threat.name: threat for threat in about.threats}
+    bare = [a for a in found if not words.defended(a.scene.defence)] or found
+    initial = severity.risks(bare, threats)
+    return (
+        templates()
+        .get_template("assessment.html.j2")
+        .render(
+            policy=POLICY,
+            about=about,
+            title=f"Data-protection impact assessment, appendix: {short(about.data)}",
+            members=[_member(member) for member in about.members],
+            dealt=", ".join(percent(share) for share in about.dealt),
+            aligned=[_flow(flow) for flow in about.alignment],
+            flows=_flow_tables(findings, choices),
+            views=[view for threat in about.threats for view in _views(about, threat, findings)],
+            overall=words.overall(found),
+            protected=bool(found) and all(words.defended(a.scene.defence) for a in found),
+            initial=[_risk(one) for one in initial[:SHOWN]],
+            left_out=max(0, len(initial) - SHOWN),
+            counts=severity.counts(initial),
+            severity_rule=severity.SEVERITY_RULE,
+            likelihood_rule=severity.LIKELIHOOD_RULE,
+            risk_rule=severity.RISK_RULE,
+            accuracies=_accuracies(summaries),
+            measures=[_measures(choice) for choice in choices],
+            residual=[_residual(choice, found, threats) for choice in choices],
+            evidence=[(words.label(a.scene.protocol), a.scene.learner, words.sure(a)) for a in bare],
+            untested=_untested(about, findings),
+            tone=severity.tone,
+            made=made,
+        )
+    )
+
+
+def _member(member: Member) -> dict[str, Any]:
+    listed = [short(name) for name in member.columns[:NAMED]]
+    more = len(member.columns) - len(listed)
+    return {
+        "name": short(member.name),
+        "role": "active: holds the label" if member.active else "passive",
+        "columns": len(member.columns),
+        "rows": member.rows,
+        "names": listed,
+        "more": more,
+    }
+
+
+def _flow(flow: Flow) -> dict[str, Any]:
+    return {
+        "phase": PHASES.get(flow.phase, plain(flow.phase)),
+        "sender": short(flow.sender),
+        "receiver": short(flow.receiver),
+        "what": CONTENTS.get(flow.name, label(flow.name)),
+        "name": short(flow.name),
+        "form": flow.form,
+        "clear": flow.form == CLEAR,
+        "messages": flow.messages,
+        "bytes": size(flow.bytes),
+    }
+
+
+def _flow_tables(findings: Iterable[Finding], choices: Sequence[Frontier]) -> list[dict[str, Any]]:
+    """The flows of every protocol without defence, and with the recommended one where these differ."""
+    taken = {(choice.protocol, choice.recommended) for choice in choices}
+    tables: dict[tuple[str, str], tuple[Flow, ...]] = {}
+    for finding in findings:
+        place = (finding.protocol, finding.defence)
+        if finding.flows and place not in tables:
+            tables[place] = finding.flows
+    protocols = {protocol for protocol, _ in tables}
+    bare = {protocol: tables[protocol, "none"] for protocol in protocols if (protocol, "none") in tables}
+    shown = []
+    for (protocol, defence), flows in tables.items():
+        first = protocol not in bare and (protocol, defence) == next(place for place in tables if place[0] == protocol)
+        chosen = (protocol, defence) in taken and flows != bare.get(protocol)
+        if defence == "none" or first or chosen:
+            heading = f"{label(protocol)}, {words.defence_words(defence)}"
+            shown.append({"heading": heading, "rows": [_flow(flow) for flow in flows]})
+    return shown
+
+
+def _views(about: Subject, threat: Threat, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """What the curious of one threat see, protocol by protocol, without defence if that was run."""
+    views = []
+    for protocol in dict.fromkeys(f.protocol for f in findings if f.threat == threat.name):
+        parts = [f for f in findings if f.protocol == protocol and f.threat == threat.name]
+        first = next((f for f in parts if f.flows and not words.defended(f.defence)), None)
+        first = first or next((f for f in parts if f.flows), parts[0])
+        curious = threat.curious(about.active, about.parties)
+        got = [f for f in first.flows if f.receiver in curious and f.sender not in curious]
+        views.append(
+            {
+                "threat": label(threat.name),
+                "protocol": label(protocol),
+                "who": threat.summary.partition(", which ")[0],
+                "own": f"{count(first.known_columns, 'column')} of its own"
+                if first.known_columns
+                else "no column of its own",
+                "messages": list(dict.fromkeys(f"{CONTENTS.get(f.name, label(f.name))} ({f.form})" for f in got)),
+                "granted": sentence_list([grant.words for grant in threat.grants]) or "nothing",
+                "hidden": count(first.unknown_columns, "column"),
+                "recorded": bool(first.flows),
+            }
+        )
+    return views
+
+
+def _risk(one: Risk) -> dict[str, Any]:
+    column = one.column
+    return {
+        "column": short(column.verdict.column),
+        "protocol": label(column.scene.protocol),
+        "learner": column.scene.learner,
+        "words": column.words,
+        "severity": one.severity,
+        "likelihood": one.likelihood,
+        "level": one.level,
+    }
+
+
+def _accuracies(summaries: Sequence[Summary]) -> list[tuple[str, str, str]]:
+    """How accurate each model is, for whoever weighs necessity against risk."""
+    told: dict[tuple[str, str], float] = {}
+    for s in summaries:
+        if s.model_accuracy is not None:
+            told.setdefault((s.setting.protocol, s.setting.defence), s.model_accuracy)
+    return [(label(protocol), words.defence_words(defence), percent(a)) for (protocol, defence), a in told.items()]
+
+
+def _measures(choice: Frontier) -> dict[str, Any]:
+    rows = []
+    for option in sorted(choice.options, key=lambda o: (o.defence != choice.recommended, o.worst.leak.mean)):
+        loss, extra = choice.lost(option), protection.added(choice, option)
+        rows.append(
+            {
+                "defence": words.defence_words(option.defence).removeprefix("with "),
+                "status": protection.status(choice, option),
+                "leaking": protection.verdict(option),
+                "leak": percent(option.worst.leak.mean),
+                "lost": "–" if loss is None else protection.points(loss),
+                "seconds": "–" if extra is None else protection.seconds(extra[0] + extra[1]),
+                "bytes": "–" if extra is None else size(extra[2]),
+                "chosen": option is choice.chosen,
+            }
+        )
+    return {"heading": protection.place(choice), "advice": protection.advice(choice), "rows": rows}
+
+
+def _residual(choice: Frontier, found: Sequence[Answer], threats: Mapping[str, Threat]) -> dict[str, Any]:
+    """What is left under the recommended measure; without one, what there was."""
+    here = [a for a in found if (a.scene.data, a.scene.protocol) == (choice.data, choice.protocol)]
+    chosen = choice.recommended or "none"
+    left = severity.risks([a for a in here if a.scene.defence == chosen], threats)
+    tried = {a.scene.threat for a in here if a.scene.defence == chosen}
+    missing = [name for name in dict.fromkeys(a.scene.threat for a in here) if name not in tried]
+    return {
+        "heading": protection.place(choice),
+        "measure": words.defence_words(chosen),
+        "counts": severity.counts(left),
+        "rows": [_risk(one) for one in left if one.level != "none found"][:SHOWN],
+        "measured": bool(left),
+        "missing": [label(name) for name in missing],
+        "none": not choice.recommended,
+    }
+
+
+def _untested(about: Subject, findings: Sequence[Finding]) -> list[str]:
+    planned = {threat.name for threat in about.threats}
+    ran = {finding.attack for finding in findings}
+    others = [f"{label(name)}: {threat.summary}" for name, threat in THREATS.items() if name not in planned]
+    idle = sorted(label(name) for name in attacks() if name not in ran)
+    said = [f"Not measured: {plain(gap)}." for gap in about.gaps]
+    said += [f"Threat not in the plan: {other}." for other in others]
+    if idle:
+        said.append(f"Attacks that Plumbob knows and that were not run here: {sentence_list(idle)}.")
+    said.append("Attacks that nobody has published yet, or that use knowledge outside of this federation.")
+    said.append(
+        "Anything but the confidentiality of columns (and labels, where stated) towards the other parties: not integrity, "
+        "availability, retention, transfers, access rights, nor what the model does to people."
+    )
+    return said
