@@ -111,4 +111,6 @@ def _shown(value: Any) -> str:
         return f"{value:.4g}"
     if isinstance(value, list):
         return ", ".join(_shown(item) for item in value)
+    if isinstance(value, dict):
+        return f"{len(value)}, each in the file"
     return str(value)
