@@ -15,7 +15,7 @@ GOAL = 1.7
 PLAN = {
     "data": "breast",
     "protocols": ["logistic_regression"],
-    "attacks": ["equation_solving", "posterior_mean", "shadow_inversion", "generative_regression"],
+    "attacks": ["equation_solving", "posterior_mean", "shadow_inversion"],
     "unknown": [0.3],
     "defences": "sweep",
     "trials": 4,
