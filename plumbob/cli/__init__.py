@@ -1,0 +1,53 @@
+"""The command line: parse, call, print. Each command loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from plumbob.cli import audit, init, others  # noqa: F401  # importing a command adds it to the program
+from plumbob.cli.base import Interrupted, app, interrupt
+from plumbob.errors import BadInput
+
+__all__ = ["app", "main"]
+TRACEBACK = "PLUMBOB_TRACEBACK"  # set it to see tracebacks of our own mistakes
+
+
+def main() -> None:
+    """Entry point: bad input is one sentence and exit code 2, an interruption is 130; what is done is kept."""
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        app()
+    except BadInput as error:
+        _stop(str(error), 2)
+    except Interrupted:
+        _stop("interrupted; what is done is kept, the same command goes on from there", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        _stop(_mistake(error), 70)
+
+
+def _mistake(error: Exception) -> str:
+    """Where Plumbob itself failed, without the message: those of libraries often hold cells of the data."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "plumbob" in Path(frame.filename).parts]
+    place = f" in {Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else ""
+    return (
+        f"a mistake of Plumbob's own: {type(error).__name__}{place}; please report it; {TRACEBACK}=1 shows the whole "
+        "traceback, which may hold private values"
+    )
+
+
+def _stop(sentence: str, code: int) -> NoReturn:
+    """One line on stderr. Names in it come from files: what would steer the terminal is left out."""
+    from plumbob.report.answer import plain
+
+    print(f"plumbob: {' '.join(plain(sentence).split())}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,100 @@
+"""`plumbob init`: a commented plan from flags and questions."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from plumbob.cli.base import Effort, app
+from plumbob.errors import BadInput
+
+
+@app.command(epilog="Example: plumbob init --party bank=bank.csv --party shop=shop.csv --id id --label default")
+def init(
+    party: Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")] = None,
+    data: Annotated[str, typer.Option(help="Or the name of a data set of `plumbob data list`.")] = "",
+    id_column: Annotated[str, typer.Option("--id", help="The column with the ids, in every file.")] = "",
+    label: Annotated[str, typer.Option(help="The label column.")] = "",
+    label_bins: Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")] = None,
+    active: Annotated[str, typer.Option(help="The party with the label, if several files have it.")] = "",
+    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=40, help="So many rows, for files larger than memory or to save time.")
+    ] = None,
+    protocol: Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model you have already (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="The model's inputs in order, if its file does not name them; repeated.")
+    ] = None,
+    threat: Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")] = None,
+    defence: Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")] = None,
+    effort: Annotated[Effort | None, typer.Option(help="How much work the audit is.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")] = False,
+    trust_code: Annotated[
+        bool, typer.Option("--trust-code", help="Let the model be a pickle, which runs code.")
+    ] = False,
+) -> None:
+    """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
+    from plumbob.app import write_whole
+    from plumbob.audit.draft import Wishes, completed, draft, named_files
+    from plumbob.report.answer import plain
+    from plumbob.report.terminal import say
+
+    console = Console()
+    said = Wishes(
+        data=data,
+        parties=named_files(party or ()),
+        id=id_column,
+        label=label,
+        label_bins=label_bins,
+        active=active,
+        ignore=tuple(ignore or ()),
+        protocols=tuple(protocol or ()),
+        models=tuple(model or ()),
+        columns=tuple(column or ()),
+        trust_code=trust_code,
+        threats=tuple(threat or ()),
+        defences=tuple(defence or ()),
+        effort=effort.value if effort else "",
+        sample=sample,
+    )
+    asks = sys.stdin.isatty() and not said.enough
+    place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
+    wishes = completed(said, _ask if asks else None, lambda sentence: say(console, plain(sentence), whole=True))
+    while place is None:
+        wanted = _ask("Where is the plan written?", "plan.yaml") or "plan.yaml"
+        try:
+            place = _free(Path(wanted), force)
+        except BadInput as error:
+            say(console, plain(str(error)), whole=True)
+    made = draft(wishes, place.absolute().parent)
+    write_whole(place, made.text)
+    following = ["plumbob", "audit", str(place), *(["--trust-code"] if trust_code else [])]
+    for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(following)}"):
+        say(console, plain(line), whole=True)
+
+
+def _free(path: Path, force: bool) -> Path:
+    """A place where a plan may be written: nothing is overwritten unasked."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise BadInput(f"--out: '{path}' is no file in a folder that exists")
+    if path.exists() and not force:
+        raise BadInput(f"'{path}' is there already; name another file (--out) or overwrite it (--force)")
+    return path
+
+
+def _ask(question: str, default: str) -> str:
+    """One answer from the person at the terminal; nothing typed means the default."""
+    try:
+        return input(f"{question}{f' [{default}]' if default else ''}\n> ")
+    except EOFError as error:
+        raise BadInput("the answers ended before the last question; nothing was written") from error
