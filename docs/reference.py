@@ -12,7 +12,7 @@ PUBLIC = {
     "An audit": {
         "plumbob": ["tap"],
         "plumbob.app": ["run_audit", "Result"],
-        "plumbob.audit.plan": ["make_plan", "read_plan"],
+        "plumbob.audit.plan_file": ["make_plan", "read_plan"],
         "plumbob.audit.finding": ["read_findings", "Finding"],
         "plumbob.audit.judge": ["summarise", "Summary", "Verdict"],
         "plumbob.audit.frontier": ["frontiers", "Frontier"],

@@ -25,7 +25,8 @@ from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.matrix import of_plan
 from plumbob.audit.pieces import Extras, Job, keep, pieces, transcript_path
-from plumbob.audit.plan import Plan, check_gate, make_plan, read_plan
+from plumbob.audit.plan import Plan, check_gate
+from plumbob.audit.plan_file import make_plan, read_plan
 from plumbob.audit.run import keyed, unmeasured, untried
 from plumbob.audit.source import Source, open_source, with_models
 from plumbob.audit.store import Store

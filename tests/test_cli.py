@@ -20,7 +20,7 @@ import pytest
 from rich.console import Console
 
 from plumbob import listing
-from plumbob.audit.plan import read_plan
+from plumbob.audit.plan_file import read_plan
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 

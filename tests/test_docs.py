@@ -19,7 +19,8 @@ import yaml
 from plumbob.attacks import Attack, attacks
 from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.judge import group
-from plumbob.audit.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan, make_plan
+from plumbob.audit.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan
+from plumbob.audit.plan_file import make_plan
 from plumbob.defences import DEFENCES
 from plumbob.papers.measured import RUNS, write
 from plumbob.protocols.xgboost_columns import MISSING, installed

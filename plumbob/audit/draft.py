@@ -1,4 +1,4 @@
-"""A first plan: from what a person says, in flags or when asked, and from a look into the files.
+"""A first plan: from what a person said, and from a look into the files.
 
 What cannot work is refused here, with the sentence the audit would give. What was seen is told in counts, never in
 values. The plan that comes out has a comment for every key, with the alternatives that fit.
@@ -8,73 +8,35 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
 
-from plumbob.attacks import Attack, attacks
 from plumbob.audit import sweep
 from plumbob.audit.fit import check_fit
-from plumbob.audit.plan import EFFORTS, Plan, in_yaml, make_plan, plan_from_text
+from plumbob.audit.plan import EFFORTS, Plan, in_yaml
+from plumbob.audit.plan_file import make_plan, plan_from_text
 from plumbob.audit.source import Source, open_source, with_models
-from plumbob.data import registry
+from plumbob.audit.wishes import Wishes, fitting_defences, fitting_protocols, fitting_threats, opened
 from plumbob.data.align import canonical
-from plumbob.data.files import read_frame
 from plumbob.data.prepare import CHOICES
 from plumbob.data.recognise import count, recognise
-from plumbob.data.sampling import read_sample
-from plumbob.defences import DEFENCES, defence_named
 from plumbob.errors import BadInput, suggest
-from plumbob.models import read_model
-from plumbob.protocols import PROTOCOLS, TRAINING, any_protocol_named
+from plumbob.protocols import any_protocol_named
 from plumbob.threats import THREATS
 
-Ask = Callable[[str, str], str]  # a question and its default, to the answer
-Tell = Callable[[str], None]
 WIDTH = 110  # of the plan's comments
 FLAGS = {"set 'label_bins'": "say --label-bins", "put it under 'ignore'": "say --ignore", "('active')": "(--active)"}
 FLAGS |= {"('columns')": "(--column)", "'columns' lists": "--column lists"}
 FLAGS |= {"put the column under 'ignore'": "leave it out (--ignore)"}
 _PLAIN = re.compile(r"(\.\./)*[A-Za-z_]([A-Za-z0-9_ ./+-]*[A-Za-z0-9_])?")
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What somebody wants audited, as far as it was said."""
-
-    data: str = ""
-    parties: dict[str, Path] = field(default_factory=dict)
-    id: str = ""
-    label: str = ""
-    label_bins: int | None = None
-    active: str = ""
-    ignore: tuple[str, ...] = ()
-    protocols: tuple[str, ...] = ()
-    models: tuple[Path, ...] = ()  # files of models that exist already
-    columns: tuple[str, ...] = ()  # their inputs in order, where the files do not name them
-    trust_code: bool = False
-    threats: tuple[str, ...] = ()
-    defences: tuple[str, ...] = ()
-    effort: str = ""
-    sample: int | None = None  # rows to read where files are large
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The protocols by name: those that were said, and those of the models."""
-        return (*self.protocols, *(read_model(path, trust_code=self.trust_code).kind for path in self.models))
-
-    @property
-    def enough(self) -> bool:
-        """Whether nothing is missing that has no default."""
-        return bool(self.data or (self.parties and self.id and self.label))
 
 
 @dataclass(frozen=True)
@@ -84,194 +46,6 @@ class Draft:
     plan: Plan
     text: str
     seen: tuple[str, ...]
-
-
-def named_files(pairs: Iterable[str]) -> dict[str, Path]:
-    """Parties and their files, written `bank=bank.csv`.
-
-    >>> named_files(["bank=bank.csv"])
-    {'bank': PosixPath('bank.csv')}
-    """
-    found: dict[str, Path] = {}
-    for pair in pairs:
-        name, sign, file = pair.partition("=")
-        if not (name.strip() and sign and file.strip()):
-            raise BadInput(f"--party: expected NAME=FILE, such as bank=bank.csv, got '{pair}'")
-        if name.strip() in found:
-            raise BadInput(f"--party: '{name.strip()}' is named twice; every party has one file")
-        found[name.strip()] = Path(file.strip()).expanduser()
-    return found
-
-
-def completed(wishes: Wishes, ask: Ask | None, tell: Tell) -> Wishes:
-    """The wishes with what is missing: asked for where somebody can answer, else refused with the flag that says it."""
-    if wishes.data and wishes.parties:
-        raise BadInput("name a data set (--data) or a file for each party (--party), not both")
-    if ask is not None and not wishes.enough:
-        return _dialogue(wishes, ask, tell)
-    if not (wishes.data or wishes.parties):
-        raise BadInput("say what to audit: --party NAME=FILE for each party, or --data NAME")
-    if wishes.parties:
-        frames = _opened(wishes.parties, sample=wishes.sample)
-        if not wishes.id:
-            common = f"; in every file: {', '.join(_common(frames))}" if _common(frames) else ""
-            raise BadInput(f"say which column holds the ids, in every file (--id){common}")
-        if not wishes.label:
-            raise BadInput("say which column is the label (--label)")
-    return wishes
-
-
-def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
-    """Every question whose answer is missing; a wrong answer is told so and asked for again."""
-
-    def asked(question: str, default: str, use: Callable[[str], Wishes]) -> Wishes:
-        while True:
-            said = ask(question, default).strip() or default
-            try:
-                return use(said)
-            except BadInput as error:
-                tell(str(error))
-
-    if not (wishes.data or wishes.parties):
-        question = "What is audited? Your files as party=file party=file, or a name of `plumbob data list`"
-        wishes = asked(question, "breast", lambda said: _with_data(wishes, said))
-    if wishes.parties:
-        frames = _opened(wishes.parties, sample=wishes.sample)
-        if not wishes.id:
-            ids = "Which column of every file holds the ids?"
-            wishes = asked(ids, next(iter(_common(frames)), ""), lambda said: _with_id(wishes, said, frames))
-        if not wishes.label:
-            wishes = asked("Which column is the label?", "", lambda said: _with_label(wishes, said, frames))
-        holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
-        if not wishes.active and len(holders) > 1:
-            active = "Several files have it: which party is active, so that its label counts?"
-            wishes = asked(active, holders[0], lambda said: _with_active(wishes, said, holders))
-    if not wishes.protocols and not wishes.models:
-        protocols = f"How do they train and predict? {', '.join((*PROTOCOLS, *TRAINING))}"
-        usual = " ".join(part.name for part in Plan().protocols)
-        wishes = asked(protocols, usual, lambda said: _with_protocols(wishes, _words(said)))
-    if not wishes.threats:
-        fitting = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
-        threats = f"Who is curious? {', '.join(fitting)}"
-        first = "active" if "active" in fitting else next(iter(fitting), "active")
-        wishes = asked(threats, first, lambda said: _with_threats(wishes, _words(said)))
-    if not wishes.defences:
-        defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes.kinds))}"
-        wishes = asked(defences, "none", lambda said: _with_defences(wishes, _words(said)))
-    if not wishes.effort:
-        wishes = asked(f"How much effort? {', '.join(EFFORTS)}", "standard", lambda said: _with_effort(wishes, said))
-    return wishes
-
-
-def _words(said: str) -> tuple[str, ...]:
-    return tuple(word for word in re.split(r"[\s,]+", said) if word)
-
-
-def _with_data(wishes: Wishes, said: str) -> Wishes:
-    if "=" not in said:
-        return replace(wishes, data=registry.find(said).name)
-    try:
-        parties = named_files(shlex.split(said))
-    except ValueError as error:
-        raise BadInput("a quotation mark is not closed") from error
-    _opened(parties)
-    return replace(wishes, parties=parties)
-
-
-def _with_id(wishes: Wishes, said: str, frames: Mapping[str, pd.DataFrame]) -> Wishes:
-    for name, frame in frames.items():
-        if said not in frame.columns:
-            raise BadInput(f"party '{name}': no id column '{said}'{suggest(said, list(frame.columns))}")
-    return replace(wishes, id=said)
-
-
-def _with_label(wishes: Wishes, said: str, frames: Mapping[str, pd.DataFrame]) -> Wishes:
-    columns = [column for frame in frames.values() for column in frame.columns]
-    if said not in columns:
-        raise BadInput(f"no party has a label column '{said}'{suggest(said, columns)}")
-    return replace(wishes, label=said)
-
-
-def _with_active(wishes: Wishes, said: str, holders: Sequence[str]) -> Wishes:
-    if said not in holders:
-        raise BadInput(f"'{said}' does not have the label{suggest(said, holders)}")
-    return replace(wishes, active=said)
-
-
-def _with_protocols(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
-    for name in said:
-        any_protocol_named(name)
-    return replace(wishes, protocols=said)
-
-
-def _with_threats(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
-    fitting = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
-    for name in said:
-        if name not in fitting:
-            raise BadInput(f"no threat '{name}' that fits{suggest(name, fitting)}")
-    return replace(wishes, threats=said)
-
-
-def _with_defences(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
-    if said != (sweep.NAME,):
-        for name in said:
-            defence_named(name)
-    return replace(wishes, defences=said)
-
-
-def _with_effort(wishes: Wishes, said: str) -> Wishes:
-    if said not in EFFORTS:
-        raise BadInput(f"no effort '{said}'{suggest(said, list(EFFORTS))}")
-    return replace(wishes, effort=said)
-
-
-def _opened(
-    parties: Mapping[str, Path], id_column: str | None = None, sample: int | None = None
-) -> dict[str, pd.DataFrame]:
-    if len(parties) < 2:
-        raise BadInput("a federation needs at least two parties; name each with its file (--party NAME=FILE)")
-    if sample is not None:
-        return read_sample(parties, rows=sample, seed=0, id_column=id_column)[0]
-    return {name: read_frame(file, text=[id_column] if id_column else []) for name, file in parties.items()}
-
-
-def _common(frames: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Columns that every file has, those without repeated values first: where ids are likely."""
-    first, *others = frames.values()
-    shared = [str(column) for column in first.columns if all(column in other.columns for other in others)]
-    return sorted(shared, key=lambda column: not first[column].is_unique)
-
-
-def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str]) -> list[str]:
-    """Built-in threats that some attack fits on one of the protocols, and that these parties can make up."""
-    names = parties or ("active", "passive")
-    fitting = []
-    for threat in THREATS.values():
-        try:
-            threat.curious(active or names[0], names)
-        except BadInput:
-            continue
-        if any(attack.why_not(name, threat) is None for attack in _usual() for name in protocols):
-            fitting.append(threat.name)
-    return fitting
-
-
-def fitting_protocols(threats: Sequence[str]) -> list[str]:
-    """Protocols on which some attack fits one of the threats."""
-    known = [THREATS[name] for name in threats if name in THREATS]
-    kinds = (*PROTOCOLS, *TRAINING)
-    return [name for name in kinds if any(a.why_not(name, threat) is None for a in _usual() for threat in known)]
-
-
-def _usual() -> list[Attack]:
-    """The attacks of a plan that names none."""
-    return [attack for attack in attacks().values() if attack.by_default]
-
-
-def fitting_defences(protocols: Sequence[str]) -> list[str]:
-    """Defences that change something on one of the protocols, and `none`."""
-    chosen = [any_protocol_named(name) for name in protocols]
-    return [name for name in DEFENCES if any(sweep.fits(defence_named(name), protocol) for protocol in chosen)]
 
 
 def draft(wishes: Wishes, folder: Path) -> Draft:
@@ -285,7 +59,7 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
         effort=wishes.effort or "standard",
     )
     _check_names(wishes)
-    frames = _opened(wishes.parties, wishes.id, wishes.sample) if wishes.parties else {}
+    frames = opened(wishes.parties, wishes.id, wishes.sample) if wishes.parties else {}
     holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
     if len(holders) > 1 and not wishes.active:
         raise BadInput(f"parties {', '.join(holders)} all have a column '{wishes.label}'; say whose it is (--active)")
@@ -448,7 +222,9 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
     ]
     lines += ["", *_comment("One seed, the same numbers."), "seed: 0"]
     lines += ["", *_comment("What must hold for exit code 0, see docs/ci.md; every defence above is checked.")]
-    return "\n".join([*lines, "# gate: max_gain<0.2 and exact_columns==0", ""])
+    lines += ["# gate: max_gain<0.2 and exact_columns==0"]
+    lines += ["", *_comment("What the federation is for, in a sentence; the impact assessment repeats it.")]
+    return "\n".join([*lines, "# purpose: we want to know who will default", ""])
 
 
 def _protocol_lines(wishes: Wishes, folder: Path) -> list[str]:

@@ -28,7 +28,8 @@ from scipy.optimize import nnls
 from plumbob.app import environment
 from plumbob.audit import cost, sweep
 from plumbob.audit.cost import Size
-from plumbob.audit.plan import Plan, make_plan
+from plumbob.audit.plan import Plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import run
 from plumbob.audit.source import Source
 from plumbob.audit.sweep import fits

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from plumbob.app import environment, estimate_audit
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 
 FACTOR = 2.0
 _LINEAR = ["equation_solving", "gradient_inversion", "posterior_mean", "lattice_decoding"]

@@ -74,7 +74,8 @@ def audit(
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
-    from plumbob.audit.plan import Plan, check_gate, read_plan
+    from plumbob.audit.plan import Plan, check_gate
+    from plumbob.audit.plan_file import read_plan
     from plumbob.protocols.networks import trusting
     from plumbob.report.terminal import print_summary
 
@@ -173,7 +174,7 @@ def _check_junit(path: Path | None, gated: bool) -> None:
 
 def _plan_of_recording(plan: Path | None, recorded: Path, threats: list[str] | None) -> Plan:
     """The plan that `--recorded` stands for."""
-    from plumbob.audit.plan import make_plan
+    from plumbob.audit.plan_file import make_plan
 
     if plan is not None:
         raise BadInput("--recorded takes no plan; or name the run in the plan ('data: {recorded: ...}')")

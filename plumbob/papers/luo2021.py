@@ -20,7 +20,7 @@ from plumbob.attacks.path_restriction import PathRestriction, leaves_of, reachab
 from plumbob.attacks.posterior_mean import PosteriorMean
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import Summary, group, summarise
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import generator, run
 from plumbob.audit.source import open_source
 from plumbob.data import registry

@@ -13,7 +13,7 @@ from typing import Any
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import group
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import run
 from plumbob.audit.source import open_source
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale

@@ -9,7 +9,7 @@ import numpy as np
 
 from plumbob.attacks.generative_regression import GenerativeRegression
 from plumbob.audit.judge import group
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import generator, run
 from plumbob.audit.source import open_source
 from plumbob.data import registry

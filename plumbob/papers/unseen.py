@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbob.audit.draft import Wishes, draft
+from plumbob.audit.draft import draft
 from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.judge import LEVELS, summarise
+from plumbob.audit.wishes import Wishes
 from plumbob.papers.claims import Check, Claim, Part, Scale, part
 from plumbob.papers.unseen_worlds import World, world, write
 from plumbob.transcript import Transcript

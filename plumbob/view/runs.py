@@ -15,7 +15,8 @@ from typing import Any
 
 from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.judge import LEVELS, summarise
-from plumbob.audit.plan import Plan, read_plan
+from plumbob.audit.plan import Plan
+from plumbob.audit.plan_file import read_plan
 from plumbob.audit.run import cases, units
 from plumbob.errors import BadInput
 from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, answers, plain

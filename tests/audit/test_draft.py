@@ -11,16 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbob.audit.draft import (
-    Wishes,
-    _scalar,
-    draft,
-    fitting_defences,
-    fitting_protocols,
-    fitting_threats,
-    named_files,
-)
-from plumbob.audit.plan import Plan, plan_from_text, read_plan
+from plumbob.audit.draft import _scalar, draft
+from plumbob.audit.plan import Plan
+from plumbob.audit.plan_file import plan_from_text, read_plan
+from plumbob.audit.wishes import Wishes, fitting_defences, fitting_protocols, fitting_threats, named_files
 from plumbob.errors import BadInput
 from tests.report.samples import HOSTILE
 

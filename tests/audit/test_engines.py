@@ -15,7 +15,7 @@ from plumbob.app import run_audit
 from plumbob.audit import engines
 from plumbob.audit.engines import Pool, engine_named, run_job
 from plumbob.audit.pieces import Extras, Job, Piece, pieces, work, work_apart
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import keyed
 from plumbob.audit.source import open_source
 from plumbob.audit.store import Store

@@ -17,7 +17,7 @@ from plumbob.attacks import attacks
 from plumbob.audit import cost
 from plumbob.audit.cost import Size
 from plumbob.audit.estimate import Estimate, estimate, spread
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import cases, units
 from plumbob.audit.source import open_source
 from plumbob.bench.costs import fit

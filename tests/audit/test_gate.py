@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.gate import Check, Gate
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.errors import BadInput
 from plumbob.scoring.score import ColumnScore
 from tests.report import samples

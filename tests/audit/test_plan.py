@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.audit.plan import Plan, make_plan, read_plan
+from plumbob.audit.plan import Plan
+from plumbob.audit.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
 from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
 

@@ -111,7 +111,7 @@ def test_a_changed_setting_meets_no_old_finding(tmp_path: Path, change: dict[str
 
 def test_names_that_a_finding_carries_are_part_of_its_key(tmp_path: Path) -> None:
     """The same numbers under other column names are other findings: a shared store must not mix up who is named."""
-    from plumbob.audit.plan import make_plan
+    from plumbob.audit.plan_file import make_plan
     from plumbob.audit.run import keyed
     from plumbob.audit.source import open_source
 

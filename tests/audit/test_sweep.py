@@ -8,7 +8,8 @@ import pytest
 
 from plumbob.app import run_audit
 from plumbob.audit.frontier import frontiers
-from plumbob.audit.plan import Plan, make_plan, read_plan
+from plumbob.audit.plan import Plan
+from plumbob.audit.plan_file import make_plan, read_plan
 from plumbob.audit.run import Unit, cases, defences_for, untried
 from plumbob.audit.sweep import EVERY, SWEEP
 from plumbob.defences import DEFENCES

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.source import open_source
 from plumbob.data import memory
 from plumbob.data.files import memory_need, read_frame

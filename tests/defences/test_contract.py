@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import run
 from plumbob.audit.source import open_source
 from plumbob.defences import DEFENCES, Combined, Defence, NoDefence, defence_named

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import defences_for, untried
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.rotation import Rotation, random_orthogonal

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from plumbob.attacks.gradient_peeling import GradientPeeling
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import defences_for, run, untried
 from plumbob.audit.source import open_source
 from plumbob.defences import DEFENCES, DpGradients, FakeGradients, SecureAggregation, SparseGradients, defence_named

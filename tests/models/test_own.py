@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.audit.plan import make_plan, read_plan
+from plumbob.audit.plan_file import make_plan, read_plan
 from plumbob.audit.source import open_source, with_models
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from plumbob.audit.fit import check_fit
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.source import open_source
 from plumbob.errors import BadInput
 from plumbob.federation import split, split_at_random

@@ -12,7 +12,7 @@ from plumbob.app import run_audit
 from plumbob.audit.finding import Finding
 from plumbob.audit.flows import CLEAR, ENCRYPTED, Flow, flows_of
 from plumbob.audit.judge import summarise
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.protocols import any_protocol_named
 from plumbob.report import severity
 from plumbob.report.answer import answers

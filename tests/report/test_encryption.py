@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plumbob.audit.judge import summarise
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import defences_for, run
 from plumbob.audit.source import open_source
 from plumbob.errors import BadInput

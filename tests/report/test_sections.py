@@ -18,7 +18,7 @@ from plumbob.audit.gate import Gate
 from plumbob.audit.judge import in_words, summarise
 from plumbob.audit.learnt import unlearnt
 from plumbob.audit.matrix import matrix, of_plan
-from plumbob.audit.plan import make_plan
+from plumbob.audit.plan_file import make_plan
 from plumbob.report.answer import answers
 from plumbob.report.before_after import before_after
 from plumbob.report.gating import outcome
