@@ -101,6 +101,21 @@ PLANS: dict[str, dict[str, Any]] = {
         "unknown": [0.3, 0.5],
         "trials": 3,
     },
+    # The last two were added when the laws were finished.
+    "afterwards: forest and tree": {
+        "data": {"name": "credit", "sample": 3_000},
+        "protocols": ["random_forest", "decision_tree"],
+        "attacks": ["forest_boxes", "path_restriction"],
+        "unknown": [0.4],
+        "trials": 1,
+    },
+    "afterwards: network, many columns": {
+        "data": {"name": "digits", "sample": 600},
+        "protocols": ["neural_network"],
+        "attacks": ["gradient_inversion", "generative_regression"],
+        "unknown": [0.2],
+        "trials": 1,
+    },
 }
 
 
