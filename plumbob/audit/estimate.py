@@ -269,5 +269,5 @@ def _sample(shared: _Shared, rows: int) -> int:
         made = shared.priced(middle, 1, False)
         fits = max(made.unit_seconds, default=0.0) <= HOURS * 3600 and made.worker_bytes <= GIGABYTES * 1e9
         low, high = (middle, high) if fits else (low, middle)
-    digits = 10 ** max(0, len(str(low)) - 2)
+    digits = int(10 ** max(0, len(str(low)) - 2))
     return low // digits * digits

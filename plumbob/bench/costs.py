@@ -45,7 +45,11 @@ GRID = ((400, 8, 2, 0.25), (400, 30, 2, 0.5), (600, 24, 6, 0.2), (2_400, 8, 6, 0
 HEAVY = ((240, 8, 2, 0.25), (240, 24, 2, 0.5), (300, 16, 5, 0.3), (1_200, 10, 3, 0.4))  # where a row is dear
 KEYED = ((300, 8, 2, 0.5), (300, 20, 2, 0.3), (700, 12, 2, 0.4))
 LIGHT = (40_000, 20, 2, 0.3)  # where it is cheap
-GRIDS = {"random_forest": HEAVY, "neural_network": HEAVY, "split_models": HEAVY}
+GRIDS: dict[str, tuple[tuple[int, int, int, float], ...]] = {
+    "random_forest": HEAVY,
+    "neural_network": HEAVY,
+    "split_models": HEAVY,
+}
 GRIDS |= {"encrypted_logistic_regression": KEYED, "secure_boost": KEYED}
 GRIDS |= {
     "decision_tree": (*GRID, LIGHT),
