@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-TRIES = 3  # of a calibration; the fastest counts
+TRIES = 20  # of a calibration; the fastest counts, for a busy machine is slower now and then
 SLOWEST = 8.0  # a calibration that says more than this, or less than its inverse, was disturbed
 
 
@@ -88,6 +88,11 @@ class Size:
         return min(1e6 * self.number("archive_mb"), 8 * (rounds + self.number("epochs") * self.train * width))
 
     @property
+    def loose(self) -> bool:
+        """Whether c scores say less than u columns need, so that an attack must search or draw."""
+        return self.unknown > self.classes - 1
+
+    @property
     def newton(self) -> bool:
         return (self.columns + 1) * self.classes <= 400
 
@@ -133,6 +138,8 @@ TERMS: dict[str, Term] = {
     "draws u": lambda s: s.draws * s.unknown,
     "u": lambda s: s.unknown,
     "archive": lambda s: s.archive,
+    "loose": lambda s: s.loose,
+    "loose n u": lambda s: s.loose * s.rows * s.unknown,
 }
 
 # What each stage does, in one line, and the terms that it gives.
@@ -175,14 +182,14 @@ ATTACK: dict[str, tuple[str, ...]] = {
     "gradient_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # 300 steps of descent, then Newton with u x u systems
     "shadow_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # a stand-in model, then the same
     "linearised_posterior": ("1", "n u^2", "n w", "n u w"),  # tangents: u derivatives of each row's scores
-    "posterior_mean": ("1", "n", "n u", "n u^2"),  # sampling in a box of u columns
-    "lattice_decoding": ("1", "n", "n u", "n u^2"),  # a short search of a lattice in u dimensions
+    "posterior_mean": ("1", "n u", "loose", "loose n u"),  # draws in a box of u columns, where scores leave one
+    "lattice_decoding": ("1", "n u", "loose", "loose n u"),  # a short search of a lattice, where scores leave one
     "forest_boxes": ("1", "n", "n u", "n w"),  # boxes of t 2^h leaves
     "path_restriction": ("1", "n", "n w"),
     "gradient_peeling": ("1", "rounds", "n u", "n^2"),  # rows are told apart pair by pair
 }
 ANY_ATTACK = ("1", "n", "n d", "n u^2", "n w")
-OVERHEAD = ("1", "n u", "n d", "N d")  # of a finding: view, score and baselines
+OVERHEAD = ("1", "n u", "n d", "N d", "archive")  # of a finding: view, score and baselines
 MEMORY = ("1", "N d", "n u", "n w", "n u c", "archive")
 LINE = ("1", "u")  # of findings.jsonl
 KINDS = {"encrypted_logistic_regression": "powers", "secure_boost": "powers", "logistic_regression": "matrices"}
@@ -193,7 +200,7 @@ Coefficients = Mapping[str, float]
 
 
 def terms_of(law: str) -> tuple[str, ...]:
-    """The terms of a law by its name: `train/<protocol>`, `predict/…`, `attack/<attack>/<protocol>`, `score`, `memory/…`.
+    """The terms of a law by its name: `train/<protocol>`, `predict/…`, `attack/<attack>/<protocol>`, `score/…`, `memory/…`.
 
     >>> terms_of("attack/equation_solving/logistic_regression")
     ('1', 'n u c')

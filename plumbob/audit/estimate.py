@@ -149,7 +149,7 @@ class _Shared:
                     peaks.append(cost.value(self.costs.law(f"memory/{piece.size.protocol}")[0], piece.size))
                     kept += transcripts * CELL * piece.size.columns * (piece.size.train + piece.size.rows)
                 elif piece.row[2] != "scoring":
-                    lines += cost.value(self.costs.law("line")[0], piece.size)
+                    lines += cost.value(self.costs.law(f"line/{piece.size.protocol}")[0], piece.size)
             by_unit.append(done)
         rows = [Row(*row, len(found), sum(found), remarks[row]) for row, found in spent.items()]
         crew = min(workers, max(1, len(by_unit)))
@@ -200,7 +200,7 @@ class _Shared:
                 if isinstance(protocol, Protocol):
                     pieces.append(self._piece("predict", title, defence, "prediction", size))
             pieces.append(self._piece(f"attack/{case.attack}", title, defence, case.attack, size))
-            pieces.append(_Piece("score", (title, defence.title, "scoring"), size))
+            pieces.append(_Piece(f"score/{size.protocol}", (title, defence.title, "scoring"), size))
         return pieces
 
     def _piece(self, stage: str, title: str, defence: DefencePlan, attack: str, size: Size) -> _Piece:
@@ -269,5 +269,5 @@ def _sample(shared: _Shared, rows: int) -> int:
         made = shared.priced(middle, 1, False)
         fits = max(made.unit_seconds, default=0.0) <= HOURS * 3600 and made.worker_bytes <= GIGABYTES * 1e9
         low, high = (middle, high) if fits else (low, middle)
-    digits = 10 ** max(0, len(str(low)) - 2)
+    digits = int(10 ** max(0, len(str(low)) - 2))
     return low // digits * digits

@@ -40,6 +40,8 @@ def told(changes: dict | None = None, workers: int = 1) -> Estimate:
 def test_no_term_falls_when_the_work_grows(name: str, part: str) -> None:
     if name.startswith(("newton", "lbfgs")) and part in ("columns", "classes"):
         pytest.skip("the solver changes with the size of the Hessian, and its terms with it")
+    if name.startswith("loose") and part == "classes":
+        pytest.skip("more classes tell more, and leave less to search")
     term = cost.TERMS[name]
     values = [term(replace(SIZE, **{part: getattr(SIZE, part) * k})) for k in (1, 2, 3, 8)]
     assert values == sorted(values)
@@ -126,14 +128,18 @@ def test_workers_share_units_but_cannot_split_one() -> None:
 
 
 def test_the_forecast_says_which_limit_bites_and_what_to_do() -> None:
-    made = told({"protocols": ["neural_network"], "attacks": ["gradient_inversion"], "effort": "thorough"})
+    plan = {"protocols": ["encrypted_logistic_regression"], "threats": ["corrupted-coordinator"], "effort": "thorough"}
+    made = told(plan)
     ten, hundred = made.forecasts
     assert (ten.rows, hundred.rows) == (10_000_000, 100_000_000)
     assert hundred.unit_hours >= ten.unit_hours
     assert all(crew.hours >= hundred.unit_hours for crew in hundred.crews)
     hours = [crew.hours for crew in hundred.crews]
     assert hours == sorted(hours, reverse=True)
-    assert "sample: " in hundred.limit
+    assert hundred.limit.startswith("time: ")
+    sample = int(hundred.limit.partition("`sample: ")[2].partition("`")[0])
+    assert told(plan | {"data": {"name": "breast", "sample": 500}}).unit_seconds[0] < 24 * 3600
+    assert 500 < sample < ten.rows
 
 
 def test_only_a_long_audit_says_so_beforehand() -> None:
