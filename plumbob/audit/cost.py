@@ -67,7 +67,7 @@ class Size:
     def weights(self) -> float:
         """Parameters of the joint model, w."""
         d, c = self.columns, self.classes
-        if self.protocol in ("decision_tree", "random_forest", "secure_boost"):
+        if self.protocol in TREES:
             return self.leaves
         hidden = [float(width) for width in self.settings.get("hidden") or ()]
         if not hidden and self.number("width"):
@@ -97,6 +97,7 @@ class Size:
         return (self.columns + 1) * self.classes <= 400
 
 
+TREES = ("decision_tree", "random_forest", "boosted_trees", "secure_boost", "xgboost_columns")
 Term = Callable[[Size], float]
 TERMS: dict[str, Term] = {
     "1": lambda s: 1.0,
@@ -171,6 +172,8 @@ TRAINING: dict[str, tuple[str, ...]] = {
         "t h N u b^2",
         "t 2^h u bins b^3",
     ),  # encrypt, add up, open
+    "boosted_trees": ("1", "t 2^h", "t h N d"),  # a tree for every class in every round
+    "xgboost_columns": ("1", "t 2^h", "t h N d"),  # the same, after processes have started
     "split_training": ("1", "rounds", "rounds batch w"),  # a step a round
     "split_network": ("1", "e N / batch", "e N w"),
 }
@@ -193,8 +196,8 @@ OVERHEAD = ("1", "n u", "n d", "N d", "archive")  # of a finding: view, score an
 MEMORY = ("1", "N d", "n u", "n w", "n u c", "archive")
 LINE = ("1", "u")  # of findings.jsonl
 KINDS = {"encrypted_logistic_regression": "powers", "secure_boost": "powers", "logistic_regression": "matrices"}
-KINDS |= {"decision_tree": "loops", "random_forest": "loops"}
-COLD = ("decision_tree", "encrypted_logistic_regression", "secure_boost")  # protocols that use no network
+KINDS |= {"decision_tree": "loops", "random_forest": "loops", "boosted_trees": "loops", "xgboost_columns": "loops"}
+COLD = ("decision_tree", "encrypted_logistic_regression", "secure_boost", "xgboost_columns")  # protocols that use no network
 ATTACK_KINDS = {"path_restriction": "loops", "forest_boxes": "loops", "reverse_sum": "loops", "code_decoding": "loops"}
 Coefficients = Mapping[str, float]
 

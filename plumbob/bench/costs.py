@@ -50,6 +50,8 @@ GRIDS: dict[str, tuple[tuple[int, int, int, float], ...]] = {
     "random_forest": HEAVY,
     "neural_network": HEAVY,
     "split_models": HEAVY,
+    "boosted_trees": HEAVY,
+    "xgboost_columns": HEAVY,
 }
 GRIDS |= {"encrypted_logistic_regression": KEYED, "secure_boost": KEYED}
 GRIDS |= {
@@ -101,7 +103,7 @@ def plan_of(point: Point) -> Plan:
     """The plan of one trial that makes the point; of classes beyond two a protocol of two takes the first."""
     training = point["protocol"] in TRAINING
     threats = (
-        ["active-training", "corrupted-coordinator", "coordinator"]
+        ["active-training", "corrupted-coordinator", "coordinator", "passive-training"]
         if training
         else ["active", "active-black-box-auxiliary"]
     )
