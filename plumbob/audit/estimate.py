@@ -159,7 +159,7 @@ class _Shared:
         data = self.source.values.nbytes / max(1, self.source.values.shape[0]) * total
         each = self.costs.start_bytes + max(peaks) + (data if crew > 1 else 0.0)
         whole = sum(by_unit) + start * (1 + (crew if crew > 1 else 0)) + aligned
-        disk = lines + PAGE + SHARE_OF_LINES * lines / max(1, self.plan.trials or 1) + kept
+        disk = 2 * lines + PAGE + SHARE_OF_LINES * lines / max(1, self.plan.trials or 1) + kept
         return Estimate(
             rows=tuple(sorted(rows, key=lambda row: -row.seconds)),
             unit_seconds=tuple(by_unit),
@@ -181,7 +181,7 @@ class _Shared:
         return self.costs.laws["align"]["n"] * total * len(federation.parties)
 
     def _pieces(self, unit: Unit, total: int) -> list[_Piece]:
-        """The stages of a unit, as `run_unit` goes through them."""
+        """The stages of a unit, as a `Workbench` goes through them."""
         protocol, pieces = unit.protocol.protocol(), []
         trained: set[object] = set()
         placed: set[tuple[float | None, str]] = set()
@@ -256,6 +256,9 @@ def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
         limit = f"memory: a worker needs more than {GIGABYTES:.0f} GB; {advice}"
     elif late:
         limit = f"time: one unit needs more than {HOURS:.0f} hours, and a unit cannot be split; {advice}"
+    elif made.start_seconds > max(longest, sum(made.unit_seconds) / CREWS[-1]):
+        hours = made.start_seconds / 3600
+        limit = f"time: matching the rows is done once, {hours:.1g} hours however many workers there are; {advice}"
     else:
         limit = f"none: more workers help up to {len(made.unit_seconds)}, the number of units"
     return Forecast(rows, crews, longest / 3600, made.worker_bytes, made.disk_bytes, limit)
