@@ -6,6 +6,7 @@ the lines of the folder are written from there, in the plan's order, so the same
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -13,11 +14,9 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from plumbob import __version__
 from plumbob.audit.engines import Pool, engine_named, run_job, started
 from plumbob.audit.estimate import Estimate, estimate
 from plumbob.audit.finding import Finding, read_findings
@@ -27,7 +26,7 @@ from plumbob.audit.matrix import of_plan
 from plumbob.audit.pieces import Extras, Job, keep, pieces, transcript_path
 from plumbob.audit.plan import Plan, check_gate
 from plumbob.audit.plan_file import make_plan, read_plan
-from plumbob.audit.run import keyed, unmeasured, untried
+from plumbob.audit.run import keyed, unmeasured, untried, versions
 from plumbob.audit.source import Source, open_source, with_models
 from plumbob.audit.store import Store
 from plumbob.defences.precheck import precheck
@@ -38,7 +37,8 @@ from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
 
 NOTICED = 20.0  # seconds below which no machine is so slow that the audit takes a minute
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "openmined-psi")
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENOLCK, errno.EFBIG}
+UNWRITABLE |= {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTSUP, errno.ELOOP, errno.EEXIST}
 LINES, COSTS = "findings.jsonl", "costs.jsonl"
 
 
@@ -90,6 +90,8 @@ def run_audit(
         plan, source = _opened(plan, trust_code)
         wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
         chosen = engine_named(engine)
+        with _writing(folder):
+            _check_folder(folder, plan, trust_code)
         _check_store(shared, folder)
         if tell is not None and not folder.exists():
             tell(_rough(plan, source, workers or 1))
@@ -138,8 +140,9 @@ def _found(
     if job.extras.transcripts is not None and job.source.alignment is not None:
         keep(job.source.alignment, transcript_path(job.extras.transcripts, "alignment"))
     job.store.opened()
-    for finding in earlier:  # of a folder whose store was another, or is gone
-        job.store.adopt(finding)
+    if job.store.folder.parent.resolve() == folder.resolve():  # a shared store takes only what it saw computed
+        for finding in earlier:  # of a store that is gone
+            job.store.adopt(finding)
     lines = _Lines(folder, job.store, wanted)
     done = 0
     progress(done, len(wanted))
@@ -219,7 +222,10 @@ def _cautions(source: Source) -> tuple[str, ...]:
 @contextmanager
 def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
-    _claim(folder, plan, trust_code)
+    _check_folder(folder, plan, trust_code)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "plan.yaml").exists():
+        _whole(folder / "plan.yaml", plan.to_yaml(folder))
     with (folder / LINES).open("a") as lines:
         try:
             fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -232,8 +238,8 @@ def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
         yield
 
 
-def _claim(folder: Path, plan: Plan, trust_code: bool) -> None:
-    """Make the folder this plan's, or refuse: nothing of another plan is ever overwritten."""
+def _check_folder(folder: Path, plan: Plan, trust_code: bool) -> None:
+    """Refuse a folder that holds something else: nothing of another plan is ever overwritten."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; name a folder (--out)")
     kept = folder / "plan.yaml"
@@ -244,11 +250,8 @@ def _claim(folder: Path, plan: Plan, trust_code: bool) -> None:
             same = False
         if not same:
             raise BadInput(f"{folder} holds the audit of another plan; choose another folder (--out)")
-        return
-    if folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
-    folder.mkdir(parents=True, exist_ok=True)
-    _whole(kept, plan.to_yaml(folder))
 
 
 def _render(
@@ -288,8 +291,8 @@ def _gated(plan: Plan, findings: list[Finding]) -> Outcome | None:
 
 def environment() -> dict[str, str]:
     """Versions that could change a number."""
-    found = {"plumbob": __version__, "python": platform.python_version(), "system": platform.system()}
-    return found | {"machine": platform.machine(), "cores": str(os.cpu_count())} | {p: version(p) for p in PACKAGES}
+    found = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+    return found | {"cores": str(os.cpu_count())} | versions()
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -313,5 +316,7 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else type(error).__name__
+        if error.errno not in UNWRITABLE:
+            raise
+        reason = os.strerror(error.errno).lower()
         raise BadInput(f"cannot write to {folder}: {reason}; what was found before is kept") from error

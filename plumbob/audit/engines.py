@@ -13,12 +13,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from plumbob.audit.pieces import SHARES, Job, Parcel, Piece, work, work_apart
+from plumbob.audit.pieces import SHARES, Job, Parcel, Piece, forget, work, work_apart
 from plumbob.audit.store import Store
 from plumbob.errors import BadInput, suggest
 
@@ -151,14 +151,20 @@ def _dask(engine: Engine, workers: int | None) -> Iterator[int]:
 def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick) -> None:
     """Everything that is not done, here or by whoever else works on the store; returns when all of it is there."""
     polite = True  # at first: pieces that nobody is at. Then: whatever is free.
-    near = not pool.remote or _all_see(job.store, pool)
-    while todo:
-        rounds = _near(job, todo, pool, polite, tick) if near else _far(job, todo, pool, tick)
-        handled = {key for keys in rounds for key in keys}
-        todo = [left for piece in todo if (left := piece.only({k for _, k in piece.todo} - handled)).todo]
-        if todo and not polite and not handled:
-            job.store.wait(todo[0].todo[0][1])
-        polite = False
+    job = replace(job, mark=job.store.mark)
+    near = True  # until a round of workers that do not see the store has done nothing
+    try:
+        while todo:
+            rounds = _near(job, todo, pool, polite, tick) if near else _far(job, todo, pool, tick)
+            handled = {key for keys in rounds for key in keys}
+            todo = [left for piece in todo if (left := piece.only({k for _, k in piece.todo} - handled)).todo]
+            if todo and not handled and pool.remote and near:
+                near = False
+            elif todo and not polite and not handled:
+                job.store.wait(todo[0].todo[0][1])
+            polite = False
+    finally:
+        forget()
 
 
 def _near(job: Job, todo: list[Piece], pool: Pool, polite: bool, tick: Tick) -> Iterator[list[str]]:
@@ -226,14 +232,3 @@ def _unpack(job: Job, parcel: Parcel) -> None:
         part.replace(path)
     for finding in parcel.findings:
         job.store.put(finding)
-
-
-def _all_see(store: Store, pool: Pool) -> bool:
-    """Whether the cluster's workers share this folder, asked of as many as there are."""
-    from joblib import delayed
-
-    return set(pool.results(delayed(_mark)(store) for _ in range(pool.workers))) == {store.mark}
-
-
-def _mark(store: Store) -> str:
-    return store.mark

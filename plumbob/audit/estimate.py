@@ -1,14 +1,14 @@
 """How long an audit will take, its peak memory and its disk, before anything is trained.
 
 The work is listed as the run would do it (units, transcripts, attacks), each piece priced by a measured law (`audit/cost.py`),
-and the units are dealt out to workers. The same laws at 10 and 100 million rows say which limit bites first.
+and what needs the same trained model goes to one worker. The same laws at 10 and 100 million rows say which limit bites first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from plumbob.audit import cost
@@ -22,7 +22,7 @@ from plumbob.threats import Threat
 
 FORECASTS = (10_000_000, 100_000_000)
 CREWS = (1, 16, 256)  # workers of a forecast
-HOURS, GIGABYTES = 24.0, 64.0  # what a unit, and a worker, of a cluster is expected to bear
+HOURS, GIGABYTES = 24.0, 64.0  # what a share, and a worker, of a cluster is expected to bear
 PAGE = 60_000  # bytes of a report that has nothing to say
 SHARE_OF_LINES = 0.6  # of the bytes of one trial's findings: what the two pages repeat
 CELL = 8  # bytes of a number
@@ -54,7 +54,7 @@ class Forecast:
 
     rows: int
     crews: tuple[Crew, ...]
-    unit_hours: float  # the longest unit, which no cluster can cut
+    share_hours: float  # the longest share, all that needs one trained model
     worker_bytes: float
     disk_bytes: float
     limit: str  # what bites first, and what to do
@@ -65,7 +65,7 @@ class Estimate:
     """What an audit costs; seconds are of processor time of one core."""
 
     rows: tuple[Row, ...]  # worst first
-    unit_seconds: tuple[float, ...]
+    share_seconds: tuple[float, ...]
     start_seconds: float  # libraries, and rows matched by a private set intersection
     workers: int
     seconds: float  # processor time of all workers
@@ -101,7 +101,7 @@ def estimate(
 
 
 def spread(seconds: Sequence[float], workers: int) -> float:
-    """The time until the last worker is done: units are taken in their order by whoever is free.
+    """The time until the last worker is done: shares are taken in their order by whoever is free.
 
     >>> spread([3.0, 1.0, 2.0], 2)
     3.0
@@ -120,6 +120,7 @@ class _Piece:
     law: str
     row: tuple[str, str, str]
     size: Size
+    model: object  # what is trained for it: stages of one model are not shared out
     factor: float = 1.0
 
 
@@ -131,42 +132,46 @@ class _Shared:
     source: Source
     costs: Costs
     speeds: Mapping[str, float]
+    work: list[tuple[Unit, list[Case]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = [(unit, cases(self.plan, unit)) for unit in units(self.plan)]
 
     def priced(self, total: int, workers: int, transcripts: bool) -> Estimate:
         """The estimate for so many rows of data."""
         spent: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         remarks: dict[tuple[str, str, str], str] = {}
-        by_unit, peaks, lines, kept = [], [0.0], 0.0, 0.0
-        for unit in units(self.plan):
-            done = 0.0
-            for piece in self._pieces(unit, total):
+        shares: dict[object, float] = defaultdict(float)
+        peaks, lines, kept = [0.0], 0.0, 0.0
+        for number, (unit, todo) in enumerate(self.work):
+            for piece in self._pieces(unit, todo, total):
                 law, remark = self.costs.law(piece.law)
                 seconds = cost.value(law, piece.size) * piece.factor * self.speeds.get(cost.kind_of(piece.law), 1.0)
                 spent[piece.row].append(seconds)
                 remarks[piece.row] = remark or remarks.get(piece.row, "")
-                done += seconds
+                shares[number, piece.model] += seconds
                 if piece.row[2] in ("training", "prediction"):
                     peaks.append(cost.value(self.costs.law(f"memory/{piece.size.protocol}")[0], piece.size))
                     kept += transcripts * CELL * piece.size.columns * (piece.size.train + piece.size.rows)
                 elif piece.row[2] != "scoring":
                     lines += cost.value(self.costs.law(f"line/{piece.size.protocol}")[0], piece.size)
-            by_unit.append(done)
+        by_share = list(shares.values())
         rows = [Row(*row, len(found), sum(found), remarks[row]) for row, found in spent.items()]
-        crew = min(workers, max(1, len(by_unit)))
+        crew = min(workers, max(1, len(by_share)))
         warm = any(protocol.name not in cost.COLD for protocol in self.plan.protocols) * self.costs.warm_seconds
         start = (self.costs.start_seconds + warm) * self.speeds.get("loops", 1.0)
         aligned = self._alignment(total) * self.speeds.get("powers", 1.0)
         data = self.source.values.nbytes / max(1, self.source.values.shape[0]) * total
         each = self.costs.start_bytes + max(peaks) + (data if crew > 1 else 0.0)
-        whole = sum(by_unit) + start * (1 + (crew if crew > 1 else 0)) + aligned
+        whole = sum(by_share) + start * (1 + (crew if crew > 1 else 0)) + aligned
         disk = 2 * lines + PAGE + SHARE_OF_LINES * lines / max(1, self.plan.trials or 1) + kept
         return Estimate(
             rows=tuple(sorted(rows, key=lambda row: -row.seconds)),
-            unit_seconds=tuple(by_unit),
+            share_seconds=tuple(by_share),
             start_seconds=start + aligned,
             workers=crew,
             seconds=whole,
-            wall_seconds=start * (2 if crew > 1 else 1) + aligned + spread(by_unit, crew),
+            wall_seconds=start * (2 if crew > 1 else 1) + aligned + spread(by_share, crew),
             worker_bytes=each,
             peak_bytes=each * crew + (self.costs.start_bytes + data if crew > 1 else 0.0),
             disk_bytes=disk,
@@ -180,32 +185,30 @@ class _Shared:
             return 0.0
         return self.costs.laws["align"]["n"] * total * len(federation.parties)
 
-    def _pieces(self, unit: Unit, total: int) -> list[_Piece]:
+    def _pieces(self, unit: Unit, todo: list[Case], total: int) -> list[_Piece]:
         """The stages of a unit, as a `Workbench` goes through them."""
         protocol, pieces = unit.protocol.protocol(), []
         trained: set[object] = set()
         placed: set[tuple[float | None, str]] = set()
         title = unit.protocol.title
-        for case in cases(self.plan, unit):
+        for case in todo:
             size, defence = self._size(unit, case, total), case.defence
             place = (case.unknown, defence.title)
+            model = place if isinstance(protocol, TrainingProtocol) or protocol.by_party else _model(protocol, defence)
             if place not in placed and self.source.recorded is None:
                 placed.add(place)
-                model = (
-                    place if isinstance(protocol, TrainingProtocol) or protocol.by_party else _model(protocol, defence)
-                )
                 if model not in trained:
                     trained.add(model)
-                    pieces.append(self._piece("train", title, defence, "training", size))
+                    pieces.append(self._piece("train", title, defence, "training", size, model))
                 if isinstance(protocol, Protocol):
-                    pieces.append(self._piece("predict", title, defence, "prediction", size))
-            pieces.append(self._piece(f"attack/{case.attack}", title, defence, case.attack, size))
-            pieces.append(_Piece(f"score/{size.protocol}", (title, defence.title, "scoring"), size))
+                    pieces.append(self._piece("predict", title, defence, "prediction", size, model))
+            pieces.append(self._piece(f"attack/{case.attack}", title, defence, case.attack, size, model))
+            pieces.append(_Piece(f"score/{size.protocol}", (title, defence.title, "scoring"), size, model))
         return pieces
 
-    def _piece(self, stage: str, title: str, defence: DefencePlan, attack: str, size: Size) -> _Piece:
+    def _piece(self, stage: str, title: str, defence: DefencePlan, attack: str, size: Size, model: object) -> _Piece:
         law = f"{stage}/{size.protocol}"
-        return _Piece(law, (title, defence.title, attack), size, self.costs.factor(defence.name, law))
+        return _Piece(law, (title, defence.title, attack), size, model, self.costs.factor(defence.name, law))
 
     def _size(self, unit: Unit, case: Case, total: int) -> Size:
         plan, protocol = self.plan, unit.protocol.protocol()
@@ -244,8 +247,8 @@ def _model(protocol: Protocol, defence: DefencePlan) -> str:
 
 def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
     made = shared.priced(rows, 1, transcripts)
-    longest = max(made.unit_seconds, default=0.0)
-    crews = tuple(Crew(n, (made.start_seconds + spread(made.unit_seconds, n)) / 3600) for n in CREWS)
+    longest = max(made.share_seconds, default=0.0)
+    crews = tuple(Crew(n, (made.start_seconds + spread(made.share_seconds, n)) / 3600) for n in CREWS)
     sample = _sample(shared, rows)
     over = made.worker_bytes / 1e9 > GIGABYTES
     late = longest / 3600 > HOURS
@@ -255,22 +258,22 @@ def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
     if over and (not late or made.worker_bytes / 1e9 / GIGABYTES > longest / 3600 / HOURS):
         limit = f"memory: a worker needs more than {GIGABYTES:.0f} GB; {advice}"
     elif late:
-        limit = f"time: one unit needs more than {HOURS:.0f} hours, and a unit cannot be split; {advice}"
-    elif made.start_seconds > max(longest, sum(made.unit_seconds) / CREWS[-1]):
+        limit = f"time: what needs one trained model takes more than {HOURS:.0f} hours; {advice}"
+    elif made.start_seconds > max(longest, sum(made.share_seconds) / CREWS[-1]):
         hours = made.start_seconds / 3600
         limit = f"time: matching the rows is done once, {hours:.1g} hours however many workers there are; {advice}"
     else:
-        limit = f"none: more workers help up to {len(made.unit_seconds)}, the number of units"
+        limit = f"none: more workers help up to {len(made.share_seconds)}, the number of models to train"
     return Forecast(rows, crews, longest / 3600, made.worker_bytes, made.disk_bytes, limit)
 
 
 def _sample(shared: _Shared, rows: int) -> int:
-    """The most rows, to two digits, with which a unit stays within hours and memory; 0 if even 1,000 do not."""
+    """The most rows, to two digits, with which a share stays within hours and memory; 0 if even 1,000 do not."""
     low, high = 0, rows
     while high - low > max(1_000, low // 50):
         middle = (low + high) // 2
         made = shared.priced(middle, 1, False)
-        fits = max(made.unit_seconds, default=0.0) <= HOURS * 3600 and made.worker_bytes <= GIGABYTES * 1e9
+        fits = max(made.share_seconds, default=0.0) <= HOURS * 3600 and made.worker_bytes <= GIGABYTES * 1e9
         low, high = (middle, high) if fits else (low, middle)
     digits = int(10 ** max(0, len(str(low)) - 2))
     return low // digits * digits

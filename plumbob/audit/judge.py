@@ -209,8 +209,8 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     tests = 2 * max(1, family) * len(parts)  # values and order, every column, every trial
     limit = float(norm.isf(FAMILY / tests))
     levels = [_level(part, limit, rows) for part in parts]
-    level = "exact" if set(levels) == {"exact"} else max(levels, key=LEVELS.index)
-    level = "leak" if level == "exact" and set(levels) != {"exact"} else level
+    level = max(levels, key=LEVELS.index)  # one trial is enough: each is another split that could be the real one
+    worst = levels.count("exact") if level == "exact" else sum(found != "none" for found in levels)
     leaking = [part for part, found in zip(parts, levels, strict=True) if found != "none"]
     shown = leaking or parts
     gain, margin = interval([part.gain for part in shown], fmean(part.gain_error for part in shown))
@@ -218,7 +218,7 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     return Verdict(
         column=parts[0].name,
         level=level,
-        words=in_words(level, metric, gain, margin, rank, len(leaking), len(parts), all(p.two_values for p in parts)),
+        words=in_words(level, metric, gain, margin, rank, worst, len(parts), all(p.two_values for p in parts)),
         gain=gain,
         margin=margin,
         leaking=len(leaking),
@@ -277,12 +277,13 @@ def in_words(
     'better than guessing by 38 ± 5 %'
     >>> in_words("leak", "values", 0.38, 0.05, 0.7, 2, 5)
     'better than guessing by 38 ± 5 % in 2 of 5 trials'
+    >>> in_words("exact", "values", 0.98, 0.02, 1.0, 9, 10)
+    'recovered exactly in 9 of 10 trials'
     """
     some = "" if leaking in (0, trials) else f" in {leaking} of {trials} trials"
     if level == "exact":
-        return {"branches": "its side of every threshold is known", "orders": "the bin of every row is known"}.get(
-            metric, "recovered exactly"
-        )
+        known = {"branches": "its side of every threshold is known", "orders": "the bin of every row is known"}
+        return known.get(metric, "recovered exactly") + some
     if level == "leak":
         by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
         return f"better than guessing by {by}{some}"

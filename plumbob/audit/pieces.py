@@ -83,6 +83,7 @@ class Job:
     store: Store
     extras: Extras = field(default_factory=Extras)
     trust_code: bool = False
+    mark: str = ""  # of the store, where it was opened: a worker that sees another there leaves the work
 
     def done(self, unit: Unit, case: Case, key: str) -> bool:
         """Whether the finding and every file that is wanted with it are there."""
@@ -180,12 +181,21 @@ class _Process(threading.local):
 
 
 _process = _Process()
+
+
+def forget() -> None:
+    """Let go of the last unit's tables, models and transcript."""
+    _process.home, _process.bench = "", None
+
+
 _turn = threading.Lock()  # torch's generator and thread counts belong to the process: one piece at a time in each
 
 
 def work(job: Job, piece: Piece, polite: bool, tick: Tick = lambda: None) -> list[str]:
     """Compute what is not done; returns the keys that are done now. A polite worker leaves a piece that another is at."""
     handled: list[str] = []
+    if job.mark and job.store.mark != job.mark:
+        return handled
     with _turn, steady(), trusting(job.trust_code):
         for case, key in piece.todo:
             with job.store.claim(key) as mine:

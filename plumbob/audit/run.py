@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -38,6 +41,8 @@ from plumbob.threats import Threat, View, cut, describe
 from plumbob.transcript import COORDINATOR, Transcript
 
 LOSSES = 60  # points of a training's loss that a finding keeps
+PACKAGES = {"numpy": "numpy", "scipy": "scipy", "scikit-learn": "sklearn", "pandas": "pandas", "torch": "torch"}
+PACKAGES |= {"openmined-psi": "private_set_intersection", "xgboost": "xgboost"}
 FORMAT = 3  # raise it when the meaning of a finding changes, and old ones are computed anew
 Show = Callable[[str, Transcript, View, Guess], None]
 
@@ -143,12 +148,19 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
     return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
 
 
+@cache
+def versions() -> dict[str, str]:
+    """Of Plumbob and of the packages that could change a number."""
+    there = {name: version(name) for name in PACKAGES if find_spec(PACKAGES[name]) is not None}
+    return {"plumbob": __version__} | there
+
+
 def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
     """Every finding of a plan, in order, with a hash of all that determines it, the names it carries included."""
     digest, identity = source.digest, source.identity
 
     def key(unit: Unit, case: Case) -> str:
-        parts = [__version__, identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
+        parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
         return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
 
     return [(unit, tuple((case, key(unit, case)) for case in cases(plan, unit))) for unit in units(plan)]

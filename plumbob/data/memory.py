@@ -18,15 +18,19 @@ TEXT, CELL = 10.0, 12.0  # bytes of memory for a byte of text, and for a cell, a
 PARQUET = 4.0  # for a byte of columns as they are stored before compression
 SMALL = 2**24  # bytes of need that are never refused: everything else takes more
 
-_LIMITS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+_LIMITS = (  # of a container: the limit, what is used, and how its statistics call files that can be let go
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
 )
 
 
 def available() -> int:
     """Bytes that may still be used."""
-    found = [_free(), *(room for limit, used in _LIMITS if (room := _room(limit, used)) is not None)]
+    found = [_free(), *(room for place in _LIMITS if (room := _room(*place)) is not None)]
     own = os.environ.get(VARIABLE, "")
     if own:
         if not own.isdecimal() or not int(own):
@@ -46,13 +50,14 @@ def _free() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _room(limit: str, used: str) -> int | None:
-    """What a container's limit leaves; nothing where it has none."""
+def _room(limit: str, used: str, cached: str) -> int | None:
+    """What a container's limit leaves, files kept in memory for later not counted; nothing where it has none."""
     try:
         most, taken = (Path(name).read_text(encoding="ascii").strip() for name in (limit, used))
-    except OSError:
+        told = dict(line.split() for line in Path(used).with_name("memory.stat").read_text("ascii").splitlines())
+    except (OSError, ValueError):
         return None
-    return max(0, int(most) - int(taken)) if most.isdecimal() else None
+    return max(0, int(most) - int(taken) + int(told.get(cached, 0))) if most.isdecimal() else None
 
 
 def text_need(path: Path) -> int:

@@ -69,7 +69,7 @@ def wrong(made: World, findings: list[Finding]) -> list[str]:
     return [
         f"{column}: {levels.get(column, ('', 'no verdict'))[1]}, expected {level}"
         for column, level in told
-        if levels.get(column, ("none",))[0] != level
+        if levels.get(column, ("",))[0] != level
     ]
 
 
@@ -83,7 +83,7 @@ def premise_holds(made: World, out: Path) -> bool:
 
 
 def judged(seed: int, *, commands: bool = False) -> tuple[World, list[str]]:
-    """The world of a seed and what was judged wrong in it. Where a premise fails, its safe columns are not counted."""
+    """The world of a seed and what was judged wrong in it. Where a premise fails the seed is wrong."""
     made = world(seed)
     with tempfile.TemporaryDirectory() as place:
         findings = audited(made, Path(place), seed, commands=commands)

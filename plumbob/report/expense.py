@@ -60,7 +60,7 @@ def _print_forecast(ahead: Forecast, console: Console) -> None:
     times = ", ".join(f"{duration(3600 * crew.hours)} with {crew.workers}" for crew in ahead.crews)
     say(console, f"{ahead.rows / 1e6:,.0f} million rows on a cluster, workers: {times}.", "bold")
     needs = f"memory {size(ahead.worker_bytes)} a worker; disk {size(ahead.disk_bytes)}"
-    say(console, f"  Longest unit {duration(3600 * ahead.unit_hours)}; {needs}.")
+    say(console, f"  The longest share takes {duration(3600 * ahead.share_hours)}; {needs}.")
     say(console, f"  First limit: {ahead.limit}.")
 
 

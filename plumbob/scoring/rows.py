@@ -42,13 +42,17 @@ def at_risk(
     rows: dict[str, float] = {}
     for name in ("1", "5"):
         rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name]).items()}
-    deals = [guess[order] for order in (rng.permutation(len(guess)) for _ in range(DEALS))]
-    for name in ("1", "5"):
-        dealt = [_counts(_hits(deal, truth, TOLERANCES[name]), missed[name]) for deal in deals]
-        rows |= {f"{share}_{name}_chance": float(np.mean([one[share] for one in dealt])) for share in SHARES}
-    chance = np.mean([(_hits(deal, truth, TOLERANCES["1"]) & missed["1"]).sum(axis=0) for deal in deals], axis=0)
+    rows |= {f"{share}_{name}_chance": 0.0 for name in ("1", "5") for share in SHARES}
+    chance = np.zeros(guess.shape[1])
+    for order in [rng.permutation(len(guess)) for _ in range(DEALS)]:
+        for name in ("1", "5"):
+            dealt = _hits(guess[order], truth, TOLERANCES[name])
+            for share, number in _counts(dealt, missed[name]).items():
+                rows[f"{share}_{name}_chance"] += number / DEALS
+            if name == "1":
+                chance += (dealt & missed[name]).sum(axis=0) / DEALS
     exact, within = ((hit[name] & missed[name]).sum(axis=0) for name in ("exact", "1"))
-    return AtRisk(rows, exact, within, np.asarray(chance))
+    return AtRisk(rows, exact, within, chance)
 
 
 def _hits(guess: FloatArray, truth: FloatArray, tolerance: float) -> Hits:

@@ -18,16 +18,12 @@ from plumbob.audit.judge import LEVELS, summarise
 from plumbob.audit.plan import Plan
 from plumbob.audit.plan_file import read_plan
 from plumbob.audit.run import cases, units
+from plumbob.audit.store import MARK as STORE
 from plumbob.errors import BadInput
 from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, answers, plain
 
-FINDINGS, COSTS, PLAN, REPORT, ENVIRONMENT = (
-    "findings.jsonl",
-    "costs.jsonl",
-    "plan.yaml",
-    "report.html",
-    "environment.json",
-)
+FINDINGS, COSTS, PLAN = "findings.jsonl", "costs.jsonl", "plan.yaml"
+REPORT, ASSESSMENT, ENVIRONMENT = "report.html", "assessment.html", "environment.json"
 LEFT_BEHIND = (FINDINGS, REPORT, ENVIRONMENT)  # beside a plan, what only an audit leaves
 NO_AUDITS = {"transcripts", "pictures", "__pycache__", "node_modules"}
 DEEPEST = 12  # folders below the one that is viewed
@@ -123,6 +119,8 @@ def folders(root: Path) -> Iterator[str]:
     for folder, below, files in os.walk(root, followlinks=False, onerror=None):
         depth = len(Path(folder).relative_to(root).parts)
         below[:] = sorted(n for n in below if depth < DEEPEST and not n.startswith(".") and n not in NO_AUDITS)
+        if STORE in files:
+            below[:] = []  # findings by key, of which the audit's own lines tell
         if FINDINGS in files or (PLAN in files and any(name in files for name in LEFT_BEHIND)):
             yield Path(folder).relative_to(root).as_posix()
 

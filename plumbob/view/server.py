@@ -20,10 +20,16 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from plumbob.errors import BadInput
 from plumbob.report.page import POLICY
 from plumbob.view import pages
-from plumbob.view.runs import ENVIRONMENT, FINDINGS, PLAN, REPORT, Runs
+from plumbob.view.runs import ASSESSMENT, ENVIRONMENT, FINDINGS, PLAN, REPORT, Runs
 
 HOST, PORT = "127.0.0.1", 8765
-TYPES = {REPORT: "text/html", FINDINGS: "text/plain", PLAN: "text/plain", ENVIRONMENT: "text/plain"}
+TYPES = {
+    REPORT: "text/html",
+    ASSESSMENT: "text/html",
+    FINDINGS: "text/plain",
+    PLAN: "text/plain",
+    ENVIRONMENT: "text/plain",
+}
 OWN = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:"
 STRICT = f"{OWN}; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 SANDBOXED = f"{POLICY}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
@@ -34,6 +40,14 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+
+def _runs_in(query: str) -> list[str]:
+    """The audits that a comparison names; none where the query is not one."""
+    try:
+        return parse_qs(query, max_num_fields=10).get("run", [])
+    except ValueError:
+        return []
 
 
 class Server(ThreadingHTTPServer):
@@ -88,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
             runs = self.server.runs.all()
             self._html(HTTPStatus.OK, pages.list_page(str(self.server.folder), runs))
         elif asked.path == "/compare":
-            self._compare(parse_qs(asked.query, max_num_fields=10).get("run", []))
+            self._compare(_runs_in(asked.query))
         elif asked.path in ("/style.css", "/script.js"):
             style = asked.path == "/style.css"
             text = self.server.style if style else self.server.script
@@ -120,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         if content is None:
             self._missing()
         else:
-            self._send(HTTPStatus.OK, content, TYPES[name], SANDBOXED if name == REPORT else STRICT)
+            self._send(HTTPStatus.OK, content, TYPES[name], SANDBOXED if TYPES[name] == "text/html" else STRICT)
 
     def _missing(self) -> None:
         words = "It may have been moved or be unfinished; the list shows what is there."

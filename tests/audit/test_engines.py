@@ -83,7 +83,7 @@ def test_workers_that_do_not_see_the_store_send_everything_back(
     plain = job_in(tmp_path)
     (tmp_path / "far").mkdir()
     job = Job(plain.plan, plain.source, plain.store, Extras(tmp_path / "far" / "transcripts", None, save_sheet))
-    monkeypatch.setattr(engines, "_all_see", lambda store, pool: False)
+    monkeypatch.setattr(Store, "mark", "of a folder that workers in other processes do not see")
     monkeypatch.setattr(Pool, "remote", True)
     ticks: list[int] = []
     run_job(job, pieces(job.plan, job.source, 2), Pool(2), lambda: ticks.append(1))

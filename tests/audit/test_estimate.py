@@ -96,15 +96,15 @@ def test_the_rows_name_every_case_of_the_plan_once() -> None:
     assert [row.seconds for row in made.rows] == sorted((row.seconds for row in made.rows), reverse=True)
 
 
-def test_rows_units_and_total_add_up() -> None:
+def test_rows_shares_and_total_add_up() -> None:
     made = told()
-    assert sum(row.seconds for row in made.rows) == pytest.approx(sum(made.unit_seconds))
-    assert made.seconds == pytest.approx(sum(made.unit_seconds) + made.start_seconds)
+    assert sum(row.seconds for row in made.rows) == pytest.approx(sum(made.share_seconds))
+    assert made.seconds == pytest.approx(sum(made.share_seconds) + made.start_seconds)
 
 
 def test_trials_add_and_a_model_is_trained_once_for_all_splits() -> None:
     once, thrice = told({"trials": 1}), told({"trials": 3})
-    assert sum(thrice.unit_seconds) == pytest.approx(3 * sum(once.unit_seconds))
+    assert sum(thrice.share_seconds) == pytest.approx(3 * sum(once.share_seconds))
     splits = told({"trials": 1, "unknown": [0.2, 0.4]})
     trained = {row.protocol: row.times for row in splits.rows if row.attack == "training"}
     assert trained == {"logistic_regression": 1, "decision_tree": 1}
@@ -117,10 +117,10 @@ def test_more_rows_never_cost_less() -> None:
     assert few.peak_bytes <= many.peak_bytes
 
 
-def test_workers_share_units_but_cannot_split_one() -> None:
+def test_workers_share_models_but_do_not_split_one() -> None:
     one, two, many = (told(workers=workers) for workers in (1, 2, 64))
-    assert many.workers == len(one.unit_seconds)
-    assert many.wall_seconds >= max(one.unit_seconds)
+    assert many.workers == len(one.share_seconds)
+    assert many.wall_seconds >= max(one.share_seconds)
     assert two.wall_seconds < one.wall_seconds + one.start_seconds
     assert two.peak_bytes > one.peak_bytes
     assert spread([5.0, 1.0, 1.0, 1.0], 2) == 5.0
@@ -132,13 +132,13 @@ def test_the_forecast_says_which_limit_bites_and_what_to_do() -> None:
     made = told(plan)
     ten, hundred = made.forecasts
     assert (ten.rows, hundred.rows) == (10_000_000, 100_000_000)
-    assert hundred.unit_hours >= ten.unit_hours
-    assert all(crew.hours >= hundred.unit_hours for crew in hundred.crews)
+    assert hundred.share_hours >= ten.share_hours
+    assert all(crew.hours >= hundred.share_hours for crew in hundred.crews)
     hours = [crew.hours for crew in hundred.crews]
     assert hours == sorted(hours, reverse=True)
     assert hundred.limit.startswith("time: ")
     sample = int(hundred.limit.partition("`sample: ")[2].partition("`")[0])
-    assert told(plan | {"data": {"name": "breast", "sample": 500}}).unit_seconds[0] < 24 * 3600
+    assert told(plan | {"data": {"name": "breast", "sample": 500}}).share_seconds[0] < 24 * 3600
     assert 500 < sample < ten.rows
 
 

@@ -53,10 +53,11 @@ def test_more_trials_ask_for_more_evidence_in_each() -> None:
     assert level(*[borderline] * 100, family=1) == "none"
 
 
-def test_exact_in_every_trial_or_not_exact() -> None:
+def test_one_exact_trial_is_enough_and_the_words_say_how_many() -> None:
     exact = replace(PLAIN, exact=1.0, gain=1.0, gain_error=0.0)
-    assert level(exact, exact) == "exact"
-    assert level(exact, PLAIN) == "leak"
+    assert level(exact, exact) == level(exact, PLAIN) == "exact"
+    assert judge_column([exact, exact], "values", 1_000, 1).words == "recovered exactly"
+    assert judge_column([exact, PLAIN], "values", 1_000, 1).words == "recovered exactly in 1 of 2 trials"
 
 
 def test_never_naming_a_rare_value_is_not_recovering_it() -> None:
