@@ -50,6 +50,7 @@ class Result:
     findings: tuple[Finding, ...]
     summaries: tuple[Summary, ...]
     notes: tuple[str, ...]
+    reused: int = 0  # findings that were there before
 
     @property
     def report(self) -> Path:
@@ -101,10 +102,11 @@ def run_audit(
                 folder / "pictures" if source.public or show_pictures else None,
                 save_sheet,
             )
+            there = sum(key in shared for key in wanted)
             findings = _found(folder, Job(plan, source, shared, extras, trust_code), wanted, pool, progress)
             notes = (*source.notes, *_cautions(source), *untried(plan))
             _render(folder, plan, source, findings, notes, command, _sheets(extras.gallery, findings))
-    return Result(folder, tuple(findings), tuple(summarise(findings)), notes)
+    return Result(folder, tuple(findings), tuple(summarise(findings)), notes, there)
 
 
 def estimate_audit(

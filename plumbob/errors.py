@@ -13,13 +13,13 @@ class BadInput(Exception):
     """Something the user gave cannot be used; the message is one sentence that says what, where and how to mend it."""
 
 
-def suggest(word: str, known: Sequence[str]) -> str:
+def suggest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     """`; did you mean 'x'?` when a known word is close to the given one, else the known words when they are few."""
     longer = [name for name in known if word and name.startswith(word)]
-    close = longer[:1] if len(longer) == 1 else difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    close = longer[:1] if len(longer) == 1 else difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     if close:
         return f"; did you mean '{close[0]}'?"
-    return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= 20 else ""
+    return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= 30 else ""
 
 
 def made(what: str, kinds: Mapping[str, Callable[..., Kind]], name: str, settings: Mapping[str, object]) -> Kind:

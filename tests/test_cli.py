@@ -172,6 +172,16 @@ def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
 
 
+def test_a_reader_who_leaves_is_no_failure(tmp_path: Path) -> None:
+    """As `plumbob list matrix | head` does."""
+    command = [sys.executable, "-m", "plumbob", "list", "claims", "--json"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdout is not None
+    running.stdout.close()
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+
+
 def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
     words = ("audit", "plan.yaml", "--out", "out")
     holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)
@@ -369,10 +379,10 @@ def test_bad_input_is_one_sentence_and_writes_nothing(tmp_path: Path, spoil, wor
 
 def test_a_folder_of_another_plan_is_refused_and_left_alone(plan: Path, tmp_path: Path) -> None:
     plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
-    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()}
+    before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     plan.write_text(TINY.replace("trials: 2", "trials: 3"))
     assert "another plan" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
-    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == before
+    assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
 
 
 def test_changed_data_do_not_meet_old_findings(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def check_fit(plan: Plan, source: Source) -> None:
     """One sentence where a filled plan would stop on its data, or would mean nothing."""
     used = {case.threat.name for unit in units(plan) for case in cases(plan, unit)}
     if not used:
-        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list threats` shows what fits")
+        raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list matrix` shows what fits")
     rows, columns = source.values.shape
     if source.recorded is not None:
         _check_recorded(plan, source.recorded, rows)

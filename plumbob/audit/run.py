@@ -98,11 +98,14 @@ def untried(plan: Plan) -> list[str]:
     for protocol in plan.protocols:
         fitting = [defence.title for defence in defences_for(plan, protocol)]
         attacked = {case.defence.title for case in cases(plan, Unit(protocol, 0))}
-        for title in (defence.title for defence in plan.defences):
+        for defence in plan.defences:
+            title = defence.title
             where = f"{title} was not tried on {protocol.title}"
             if title not in fitting:
                 trained = protocol.model is not None
                 notes.append(f"{where}: {'the model is trained already' if trained else 'it changes nothing there'}")
+            elif not fits(defence.defence(), protocol.protocol()):
+                notes.append(f"{title} changes nothing on {protocol.title}: what is found there is found without it")
             elif title not in attacked:
                 notes.append(f"{where}: no attack of this plan fits what it leaves a curious party; that is no proof")
     return notes

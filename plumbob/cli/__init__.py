@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -29,6 +30,10 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         sys.exit(0)
+    except SystemExit as stop:
+        if isinstance(stop.__context__, OSError) and stop.__context__.errno == errno.EPIPE:
+            sys.exit(0)  # the reader left, which typer counts as a failure
+        raise
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise

@@ -114,6 +114,8 @@ def audit(
             progress=advance,
             tell=_tell,
         )
+    if store is not None and result.reused:
+        print(f"plumbob: {result.reused:,} of {len(result.findings):,} findings were in the store", file=sys.stderr)
     if as_json:
         for finding in result.findings:
             print(finding.to_line())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -125,7 +125,7 @@ def _shared(
     for party, theirs in unique.items():
         if party == active:
             continue
-        before = len(shared)
+        before = shared
         if how == "psi":
             index = intersect(send, active, shared, party, list(theirs))
             shared = [shared[i] for i in index]
@@ -133,17 +133,23 @@ def _shared(
             shown = set(_unpack(send(party, active, "ids", _pack(list(theirs)))))
             shared = [one for one in shared if one in shown]
         asked.append(party)
-        _check_overlap(len(shared), before, len(theirs), asked, columns)
+        _check_overlap(len(shared), before, theirs, asked, columns)
     return shared
 
 
-def _check_overlap(shared: int, ours: int, theirs: int, asked: Sequence[str], columns: Mapping[str, str]) -> None:
+def _check_overlap(
+    shared: int, ours: Sequence[str], theirs: Iterable[str], asked: Sequence[str], columns: Mapping[str, str]
+) -> None:
+    """Refuse what is too little, with the likeliest reason; both files are here, so nobody is told anything."""
     if shared >= FEWEST:
         return
+    theirs = list(theirs)
     names = f"{', '.join(repr(party) for party in asked[:-1])} and {asked[-1]!r}"
     kinds = sorted({columns[party] for party in asked})
     check = f"check the id column{'s' if len(kinds) > 1 else ''} {' and '.join(repr(kind) for kind in kinds)}"
-    counts = f"{shared:,} of {ours:,} and {theirs:,} rows shared"
+    if len({one.lstrip("0") for one in ours} & {one.lstrip("0") for one in theirs}) >= FEWEST:
+        check += "; some files have zeros in front of ids, others do not"
+    counts = f"{shared:,} of {len(ours):,} and {len(theirs):,} rows shared"
     if shared == 0:
         raise BadInput(f"ids of {names} do not overlap: {counts}; {check}")
     raise BadInput(f"ids of {names} overlap too little: {counts}, expected at least {FEWEST}; {check}")

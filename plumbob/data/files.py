@@ -80,7 +80,7 @@ def _neighbour(path: Path) -> str:
     """A file of a similar name in the same folder, for the reader who mistyped."""
     if not path.parent.is_dir():
         return f"; there is no folder '{path.parent}' either"
-    hint = suggest(path.name, [entry.name for entry in path.parent.iterdir()])
+    hint = suggest(path.name, [entry.name for entry in path.parent.iterdir()], cutoff=0.75)
     return hint if "did you mean" in hint else ""
 
 

@@ -106,3 +106,9 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
     page = result.report.read_text()
     assert 'id="protection-table-1"' in page
     assert headline(made) in page.replace("\u00a0", " ")
+
+
+def test_a_defence_that_changes_nothing_is_told_so_where_it_stands_alone() -> None:
+    alone = make_plan({"data": "breast", "protocols": ["logistic_regression"], "defences": ["dropout"]})
+    told = "dropout changes nothing on logistic_regression: what is found there is found without it"
+    assert untried(alone) == [told]

@@ -98,6 +98,11 @@ def test_no_overlap_is_refused_with_the_counts(how: str) -> None:
     )
 
 
+def test_zeros_in_front_of_ids_are_named_where_they_are_the_reason() -> None:
+    frames = {"bank": party([f"{one:04}" for one in range(100)]), "shop": party([str(one) for one in range(100)])}
+    assert refused(frames).endswith("; some files have zeros in front of ids, others do not")
+
+
 def test_a_small_overlap_is_refused() -> None:
     sentence = refused({"bank": party(range(30)), "shop": party(range(11, 40))})
     assert "overlap too little: 19 of 30 and 29 rows shared, expected at least 20" in sentence
