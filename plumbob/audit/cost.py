@@ -197,7 +197,12 @@ MEMORY = ("1", "N d", "n u", "n w", "n u c", "archive")
 LINE = ("1", "u")  # of findings.jsonl
 KINDS = {"encrypted_logistic_regression": "powers", "secure_boost": "powers", "logistic_regression": "matrices"}
 KINDS |= {"decision_tree": "loops", "random_forest": "loops", "boosted_trees": "loops", "xgboost_columns": "loops"}
-COLD = ("decision_tree", "encrypted_logistic_regression", "secure_boost", "xgboost_columns")  # protocols that use no network
+COLD = (
+    "decision_tree",
+    "encrypted_logistic_regression",
+    "secure_boost",
+    "xgboost_columns",
+)  # protocols that use no network
 ATTACK_KINDS = {"path_restriction": "loops", "forest_boxes": "loops", "reverse_sum": "loops", "code_decoding": "loops"}
 Coefficients = Mapping[str, float]
 
