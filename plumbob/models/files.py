@@ -20,6 +20,7 @@ from plumbob.models.torch_file import read_torch
 from plumbob.models.xgboost_file import read_xgboost
 
 LARGEST = 200 * 2**20
+PART = 2**24  # bytes read at a time: a file may grow, or say that it is smaller than it is
 SUFFIXES = (".json", ".ubj", ".onnx", ".pt", ".pth", ".skops", ".pkl", ".pickle", ".joblib")
 PICKLES = (".pkl", ".pickle", ".joblib")
 
@@ -75,14 +76,22 @@ def _bytes(path: Path) -> bytes:
             state = os.fstat(number)
             if not stat.S_ISREG(state.st_mode):
                 raise BadInput(f"model '{path.name}': expected a file, got a folder, pipe or device")
-            with os.fdopen(number, "rb", closefd=False) as file:
-                data = b"" if state.st_size > LARGEST else file.read(LARGEST + 1)
+            if state.st_size > LARGEST:
+                raise _too_large(path)
+            parts: list[bytes] = []
+            while sum(map(len, parts)) <= LARGEST and (part := os.read(number, PART)):
+                parts.append(part)
         finally:
             os.close(number)
     except FileNotFoundError as error:
         raise BadInput(f"no model at {path}") from error
     except (OSError, ValueError) as error:
         raise BadInput(f"model '{path.name}' cannot be read ({type(error).__name__})") from error
-    if max(state.st_size, len(data)) > LARGEST:
-        raise BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB; that is too large to audit")
+    data = b"".join(parts)
+    if len(data) > LARGEST:
+        raise _too_large(path)
     return data
+
+
+def _too_large(path: Path) -> BadInput:
+    return BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB; that is too large to audit")

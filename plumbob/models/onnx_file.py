@@ -163,7 +163,8 @@ def _result(node: Node, given: list[Value]) -> Value | list[Value]:
         return first
     if node.kind in known:
         found: Value | list[Value] | None = known[node.kind](node, given)
-        return Opaque(node.kind) if found is None else found
+        stuck = first if isinstance(first, Opaque) else Opaque(node.kind)
+        return stuck if found is None else found
     if node.kind in ("Add", "Sub", "Mul", "Div") and len(given) == 2:
         return _arithmetic(node.kind, *given) or Opaque(node.kind)
     if node.kind == "Relu" and isinstance(first, Layers):
