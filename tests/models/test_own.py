@@ -220,6 +220,17 @@ def test_an_audit_predicts_with_the_file_and_keeps_its_digest(tmp_path: Path) ->
         run_audit(plan, tmp_path / "out")
 
 
+def test_a_plan_that_says_all_of_a_model_is_read_without_it(tmp_path: Path) -> None:
+    folder = desk(tmp_path)
+    whole = make_plan(written(folder, {"model": str(folder / "scorer.json")}))
+    kept = {"model": str(folder / "scorer.json"), "name": "boosted_trees", "sha256": whole.protocols[0].sha256}
+    (folder / "scorer.json").unlink()
+    assert make_plan(written(folder, kept)).digest == whole.digest
+    with pytest.raises(BadInput, match="no model at"):
+        run_audit(written(folder, kept), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_model_of_an_audit_is_that_of_the_file(tmp_path: Path) -> None:
     folder = desk(tmp_path)
     plan = make_plan(written(folder, {"model": str(folder / "scorer.json")}))
