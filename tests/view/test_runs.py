@@ -81,7 +81,7 @@ def test_the_view_touches_no_file_that_a_plan_names(root: Path) -> None:
     """The model was moved away, or never was a file: the audit is finished all the same."""
     os.mkfifo(root / "pipe.onnx")
     for name, model in (("moved", "/nowhere/at/all/scorer.onnx"), ("pipe", "../pipe.onnx")):
-        protocol = f"{{name: logistic_regression, model: {model}, sha256: {'0' * 64}}}"
+        protocol = f"{{name: logistic_regression, model: {model}, sha256: {'a' * 64}}}"
         audits.write(root / name, audits.one(), plan=audits.PLAN.replace("logistic_regression", protocol))
     nameless = "protocols: [{model: /nowhere/at/all/scorer.onnx}]\n"
     audits.write(root / "nameless", audits.one(), plan=nameless)
