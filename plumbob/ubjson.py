@@ -9,6 +9,7 @@ import numpy as np
 
 _NUMBERS = {"i": "b", "U": "B", "I": "h", "l": "i", "L": "q", "d": "f", "D": "d"}
 DEEPEST = 64  # how far values may be nested
+MOST = 50_000_000  # values in all; some take no byte of the file, so that its size is no limit
 
 
 def loads(data: bytes) -> Any:
@@ -37,6 +38,13 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        self.left = MOST
+
+    def spend(self, values: int) -> None:
+        """Count values before they are made."""
+        self.left -= values
+        if self.left < 0:
+            raise ValueError(f"more than {MOST:,} values")
 
     def take(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):
@@ -66,6 +74,7 @@ class _Reader:
     def value(self, mark: str, deep: int) -> Any:
         if deep > DEEPEST:
             raise ValueError("nested too deeply")
+        self.spend(1)
         if mark in _NUMBERS:
             return self.number(mark)
         if mark in "ZTF":
@@ -87,10 +96,14 @@ class _Reader:
             ahead = self.mark()
         if ahead == "#":
             size = self.count()
+            if size < 0 or size > self.left:
+                raise ValueError("a length below zero, or more values than are read")
             if mark == "[" and kind in _NUMBERS and kind:
                 form = np.dtype(">" + _NUMBERS[kind])
+                self.spend(size)
                 return np.frombuffer(self.take(size * form.itemsize), dtype=form).tolist()
-            if size > len(self.data):
+            free = mark == "[" and kind in ("Z", "T", "F")  # these take no byte
+            if size > len(self.data) - self.at and not free:
                 raise ValueError("a length beyond the end of the file")
         elif kind:
             raise ValueError("a type without a length")

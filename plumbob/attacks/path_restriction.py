@@ -2,8 +2,9 @@
 
 beta marks the nodes a row can reach as far as the curious party can tell, alpha the leaves of the predicted class;
 their product marks the paths that remain. One is drawn at random; it says on which side of each threshold the unknown
-values lie. Level by level for all rows at once. Scores that a defence changed name their largest class, and where no path
-leads to it (noise), the largest one that a path leads to.
+values lie. Level by level for all rows at once. Where leaves release scores of their own (a user's tree), alpha marks the
+leaves of exactly these scores, which says more than their class. Scores that a defence changed name their largest class,
+and where no path leads to it (noise), the largest one that a path leads to.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from plumbob.protocols.trees import LEAF, Forest
 from plumbob.threats import View, WhiteBox
 
 WITHHELD = -1
+ALIKE = 1e-9  # by how much scores of one leaf may differ
 CHUNK = 2**14  # rows worked on at a time, so that their marks stay in the cache
 
 Marks = NDArray[np.bool_]
@@ -47,6 +49,12 @@ def leaves_of(tree: Forest, label: NDArray[np.integer[Any]]) -> Marks:
     """alpha: nodes x rows, the leaves whose class is the predicted one (line 15); all of them if it was withheld."""
     fits = (tree.label[0][:, None].astype(label.dtype) == label) | (label == WITHHELD)
     return np.asarray((tree.feature[0] == LEAF)[:, None] & fits)
+
+
+def narrowed(possible: Marks, said: FloatArray, scores: FloatArray) -> Marks:
+    """Of the leaves marked for a row, those that say its scores; all of them where none does."""
+    same = np.stack([(np.abs(scores - leaf) <= ALIKE).all(axis=1) for leaf in said]) & possible
+    return np.where(same.any(axis=0), same, possible)
 
 
 def path_claims(tree: Forest, leaves: IntArray, unknown: IntArray) -> tuple[IntArray, NDArray[np.int8]]:
@@ -87,6 +95,8 @@ class PathRestriction(Attack):
             rows = slice(start, start + CHUNK)
             open_to = reachable(tree, view.known, view.own[rows])[leaves]
             possible = open_to & leaves_of(tree, label[rows])[leaves]
+            if tree.leaves is not None:
+                possible = narrowed(possible, tree.leaves[0, leaves], scores[rows])
             lost = ~possible.any(axis=0)
             if lost.any():
                 second = likeliest(tree.label[0][leaves], open_to[:, lost], scores[rows][lost])

@@ -35,8 +35,8 @@ class _PlainLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_plan(path: Path, *, trust_code: bool = False) -> Plan:
-    """A plan from a YAML file; paths in it are taken from the file's folder."""
+def read_plan(path: Path, *, trust_code: bool = False, look: bool = True) -> Plan:
+    """A plan from a YAML file; paths in it are taken from the file's folder. Without `look`, no file it names is touched."""
     try:
         if path.stat().st_size > PLAN_LIMIT:
             raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes; that is no plan")
@@ -45,10 +45,10 @@ def read_plan(path: Path, *, trust_code: bool = False) -> Plan:
         raise BadInput(f"no plan at {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
-    return plan_from_text(text, str(path), path.parent, trust_code=trust_code)
+    return plan_from_text(text, str(path), path.parent, trust_code=trust_code, look=look)
 
 
-def plan_from_text(text: str, source: str, folder: Path, *, trust_code: bool = False) -> Plan:
+def plan_from_text(text: str, source: str, folder: Path, *, trust_code: bool = False, look: bool = True) -> Plan:
     """A plan from YAML; paths in it are taken from `folder`."""
     try:
         raw = yaml.load(text, _PlainLoader)
@@ -57,18 +57,24 @@ def plan_from_text(text: str, source: str, folder: Path, *, trust_code: bool = F
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise BadInput(f"{source}{where}: not valid YAML: {problem}") from error
-    return make_plan(raw if raw is not None else {}, source=source, folder=folder, trust_code=trust_code)
+    raw = {} if raw is None else raw
+    return make_plan(raw, source=source, folder=folder, trust_code=trust_code, look=look)
 
 
-def make_plan(raw: Any, source: str = "plan", folder: Path = Path(), *, trust_code: bool = False) -> Plan:
-    """A checked plan from plain data, with one clear sentence if it is wrong. Only the caller can trust code, no plan can."""
+def make_plan(
+    raw: Any, source: str = "plan", folder: Path = Path(), *, trust_code: bool = False, look: bool = True
+) -> Plan:
+    """A checked plan from plain data, with one clear sentence if it is wrong. Only the caller can trust code, no plan can.
+
+    Where a plan says what a model's file is (`name`) and holds (`sha256`), the file is not opened; without `look` none is.
+    """
     if not isinstance(raw, Mapping):
         raise BadInput(f"{source}: expected keys and values, got {type(raw).__name__}")
     swept = raw.get("defences") in (sweep.NAME, [sweep.NAME])
     try:
         kept = {k: v for k, v in raw.items() if not (swept and k == "defences")}
         with trusting(trust_code):
-            plan = Plan.model_validate(_expanded(kept, folder, trust_code))
+            plan = Plan.model_validate(_expanded(kept, folder, trust_code, look))
             return plan.swept() if swept else plan
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
@@ -78,20 +84,22 @@ def make_plan(raw: Any, source: str = "plan", folder: Path = Path(), *, trust_co
         raise BadInput(f"{source}: {error}") from error
 
 
-def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool) -> dict[str, Any]:
+def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool, look: bool) -> dict[str, Any]:
     """Short forms written out, and relative paths made relative to the plan's folder."""
     plan = dict(raw)
+    folder = folder.resolve() if look else folder.absolute()
     if isinstance(plan.get("data"), str):
         plan["data"] = {"name": plan["data"]}
     if isinstance(plan.get("data"), Mapping):
-        plan["data"] = _expanded_data(dict(plan["data"]), folder)
+        plan["data"] = _expanded_data(dict(plan["data"]), folder, look)
     for key in ("threats", "protocols", "defences"):
         if isinstance(plan.get(key), str):
             plan[key] = [plan[key]]
         if isinstance(plan.get(key), list):
             plan[key] = [{"name": item} if isinstance(item, str) else item for item in plan[key]]
     if isinstance(plan.get("protocols"), list):
-        plan["protocols"] = [_expanded_model(_rooted(item, folder), trust_code) for item in plan["protocols"]]
+        rooted = [_rooted(item, folder, look) for item in plan["protocols"]]
+        plan["protocols"] = [_expanded_model(item, trust_code) if look else item for item in rooted]
     if plan.get("attacks") == "all":
         plan["attacks"] = list(attacks())
     if isinstance(plan.get("attacks"), str):
@@ -105,12 +113,13 @@ def _expanded_model(protocol: Any, trust_code: bool) -> Any:
     """A protocol with a model: the file says which protocol it is, and what its bytes are."""
     if not isinstance(protocol, Mapping) or not isinstance(protocol.get("model"), str):
         return protocol
-    path = Path(protocol["model"])
-    found = {"sha256": digest_of(path)} | dict(protocol)
+    path, found = Path(protocol["model"]), dict(protocol)
+    if found.get("sha256") is None:
+        found["sha256"] = digest_of(path)
     return found if "name" in found else found | {"name": read_model(path, trust_code=trust_code).kind}
 
 
-def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _expanded_data(data: dict[str, Any], folder: Path, look: bool) -> dict[str, Any]:
     parties = data.get("parties")
     if isinstance(parties, Mapping):
         short = {
@@ -121,15 +130,17 @@ def _expanded_data(data: dict[str, Any], folder: Path) -> dict[str, Any]:
             else party
             for name, party in parties.items()
         }
-        data["parties"] = {name: _rooted(party, folder) for name, party in short.items()}
-    return dict(_rooted(data, folder))
+        data["parties"] = {name: _rooted(party, folder, look) for name, party in short.items()}
+    return dict(_rooted(data, folder, look))
 
 
-def _rooted(entry: Any, folder: Path) -> Any:
+def _rooted(entry: Any, folder: Path, look: bool) -> Any:
+    """An entry whose paths start from the root; links on the way are followed only where files may be looked at."""
     if not isinstance(entry, Mapping):
         return entry
     paths = {key: entry[key] for key in PATHS if isinstance(entry.get(key), str)}
-    return dict(entry) | {key: str((folder / path).resolve()) for key, path in paths.items()}
+    rooted = {key: folder / path for key, path in paths.items()}
+    return dict(entry) | {key: str(path.resolve() if look else path) for key, path in rooted.items()}
 
 
 def _sentence(error: ValidationError) -> str:

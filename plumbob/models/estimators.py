@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from plumbob.errors import BadInput
-from plumbob.federation import FloatArray
-from plumbob.models.own import OwnModel, averaged, checked_depth, rescaled, single
+from plumbob.federation import FloatArray, IntArray
+from plumbob.models.own import OwnModel, averaged, checked_depth, pulled_back, rescaled, single
 from plumbob.protocols import BoostedTrees, LinearModel, Network
 from plumbob.protocols.boosted_trees import added_up, boosted
-from plumbob.protocols.trees import Plain, plain
+from plumbob.protocols.trees import Plain, Trees, plain
 
 KNOWN = (
     "LogisticRegression, DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, "
@@ -64,55 +64,75 @@ def own_of(estimator: Any) -> OwnModel:
     *before, last = [step for step in steps if step is not None and step != "passthrough"]
     if not hasattr(last, "classes_") and not hasattr(last, "get_booster"):
         raise BadInput(f"expected a fitted classifier ({KNOWN}), got {type(last).__name__}")
-    model, kind, size = _arrays(last)
-    if before:
-        factor, shift = _affine(before, size)
-        model = rescaled(model, factor, shift)
+    own = _arrays(last)
+    model = own.model
+    if before and isinstance(model, Trees):
+        model = pulled_back(model, lambda x, column: _scaled(before, x, column))
+    elif before:
+        model = rescaled(model, *_affine(before, own.size))
     first = (before or [last])[0]
     names = tuple(str(name) for name in getattr(first, "feature_names_in_", ()))
-    return OwnModel(kind, model, size, names, tuple(str(name) for name in getattr(last, "classes_", ())))
+    classes = tuple(str(name) for name in getattr(last, "classes_", ()))
+    return OwnModel(own.kind, model, own.size, names, classes, own.notes)
+
+
+def _scaled(scalers: list[Any], x: FloatArray, column: IntArray) -> FloatArray:
+    """Values of these columns after all scalers, by the same operations in the same order as theirs."""
+    for scaler in scalers:
+        kind = _scaler_kind(scaler)
+        if kind == "MinMaxScaler":
+            x = x * scaler.scale_[column] + scaler.min_[column]
+            continue
+        if kind == "StandardScaler" and scaler.with_mean:
+            x = x - scaler.mean_[column]
+        if scaler.scale_ is not None:
+            x = x / scaler.scale_[column]
+    return x
 
 
 def _affine(scalers: list[Any], size: int) -> tuple[FloatArray, FloatArray]:
     """factor x + shift, of all scalers one after the other."""
     factor, shift = np.ones(size), np.zeros(size)
     for scaler in scalers:
-        kind = type(scaler).__name__
-        if kind == "StandardScaler":
-            times = np.ones(size) if scaler.scale_ is None else 1.0 / scaler.scale_
-            plus = np.zeros(size) if not scaler.with_mean else -scaler.mean_ * times
-        elif kind == "MinMaxScaler" and not scaler.clip:
+        kind = _scaler_kind(scaler)
+        if kind == "MinMaxScaler":
             times, plus = scaler.scale_, scaler.min_
-        elif kind == "MaxAbsScaler":
-            times, plus = 1.0 / scaler.scale_, np.zeros(size)
         else:
-            raise BadInput(
-                f"expected StandardScaler, MinMaxScaler (without clip) or MaxAbsScaler before the classifier, got {kind}"
-            )
+            times = np.ones(size) if scaler.scale_ is None else 1.0 / scaler.scale_
+            centred = kind == "StandardScaler" and scaler.with_mean
+            plus = -scaler.mean_ * times if centred else np.zeros(size)
         factor, shift = factor * times, shift * times + plus
     return factor, shift
 
 
-def _arrays(estimator: Any) -> tuple[Any, str, int]:
+def _scaler_kind(scaler: Any) -> str:
+    kind = type(scaler).__name__
+    if kind not in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler") or getattr(scaler, "clip", False):
+        raise BadInput(
+            f"expected StandardScaler, MinMaxScaler (without clip) or MaxAbsScaler before the classifier, got {kind}"
+        )
+    return kind
+
+
+def _arrays(estimator: Any) -> OwnModel:
     kind = type(estimator).__name__
     size = int(getattr(estimator, "n_features_in_", 0))
     if kind in ("LogisticRegression", "LogisticRegressionCV"):
-        return _linear(estimator), "logistic_regression", size
+        return OwnModel("logistic_regression", _linear(estimator), size)
     if kind in ("DecisionTreeClassifier", "ExtraTreeClassifier"):
-        return _forest([estimator], len(estimator.classes_)), "decision_tree", size
+        return OwnModel("decision_tree", _forest([estimator], len(estimator.classes_)), size)
     if kind in ("RandomForestClassifier", "ExtraTreesClassifier"):
-        return _forest(list(estimator.estimators_), len(estimator.classes_)), "random_forest", size
+        return OwnModel("random_forest", _forest(list(estimator.estimators_), len(estimator.classes_)), size)
     if kind == "GradientBoostingClassifier":
-        return _gradient_boosting(estimator), "boosted_trees", size
+        return OwnModel("boosted_trees", _gradient_boosting(estimator), size)
     if kind == "HistGradientBoostingClassifier":
-        return _histogram_boosting(estimator), "boosted_trees", size
+        return OwnModel("boosted_trees", _histogram_boosting(estimator), size)
     if kind == "MLPClassifier":
-        return _network(estimator), "neural_network", size
+        return OwnModel("neural_network", _network(estimator), size)
     if kind == "XGBClassifier":
         from plumbob.models.xgboost_file import read_xgboost
 
-        own = read_xgboost(bytes(estimator.get_booster().save_raw("json")), ".json")
-        return own.model, own.kind, own.size
+        return read_xgboost(bytes(estimator.get_booster().save_raw("json")), ".json")
     raise BadInput(f"expected one of {KNOWN}, got {kind}")
 
 

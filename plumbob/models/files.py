@@ -6,6 +6,8 @@ Formats that hold data are read as data. Pickles are programs: they run only whe
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import struct
 import zipfile
 from pathlib import Path
@@ -18,6 +20,7 @@ from plumbob.models.torch_file import read_torch
 from plumbob.models.xgboost_file import read_xgboost
 
 LARGEST = 200 * 2**20
+PART = 2**24  # bytes read at a time: a file may grow, or say that it is smaller than it is
 SUFFIXES = (".json", ".ubj", ".onnx", ".pt", ".pth", ".skops", ".pkl", ".pickle", ".joblib")
 PICKLES = (".pkl", ".pickle", ".joblib")
 
@@ -47,7 +50,9 @@ def read_model(path: Path, *, trust_code: bool = False) -> OwnModel:
         AttributeError,
         EOFError,
         OverflowError,
-        RecursionError,
+        RuntimeError,
+        MemoryError,
+        ImportError,
         struct.error,
         zipfile.BadZipFile,
     ) as error:
@@ -64,11 +69,29 @@ def digest_of(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
+    """All bytes of an ordinary file. A pipe or device has no end, or none comes: it is opened without waiting, and refused."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB; that is too large to audit")
-        return path.read_bytes()
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            state = os.fstat(number)
+            if not stat.S_ISREG(state.st_mode):
+                raise BadInput(f"model '{path.name}': expected a file, got a folder, pipe or device")
+            if state.st_size > LARGEST:
+                raise _too_large(path)
+            parts: list[bytes] = []
+            while sum(map(len, parts)) <= LARGEST and (part := os.read(number, PART)):
+                parts.append(part)
+        finally:
+            os.close(number)
     except FileNotFoundError as error:
         raise BadInput(f"no model at {path}") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise BadInput(f"model '{path.name}' cannot be read ({type(error).__name__})") from error
+    data = b"".join(parts)
+    if len(data) > LARGEST:
+        raise _too_large(path)
+    return data
+
+
+def _too_large(path: Path) -> BadInput:
+    return BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB; that is too large to audit")

@@ -20,7 +20,9 @@ from plumbob.models.onnx_trees import Ensemble, ensemble
 from plumbob.models.own import OwnModel, rescaled
 from plumbob.protocols import LinearModel
 
-SAME = ("Cast", "Identity", "Dropout", "ZipMap", "Reshape", "Flatten", "Squeeze")
+SAME = ("Identity", "Dropout", "ZipMap", "Reshape", "Flatten", "Squeeze")
+FLOATS = (1, 11)  # of single and double precision: a Cast to others rounds or cuts off
+WIDEST = 5_000  # inputs, or outputs of a layer
 TENSORS: dict[int, tuple[int, str]] = {1: (4, "<f4"), 7: (7, "<i8"), 11: (10, "<f8"), 6: (5, "<i4")}
 
 
@@ -41,6 +43,10 @@ class Layers:
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
     bent: bool = False  # a ReLU came last
+
+    def __post_init__(self) -> None:
+        if max(array.shape[-1] for array in self.weights) > WIDEST:
+            raise BadInput(f"expected {WIDEST:,} columns or neurons in a layer at most, got more")
 
     def times(self, matrix: FloatArray) -> Layers:
         if self.bent:
@@ -90,9 +96,11 @@ def read_onnx(data: bytes) -> OwnModel:
     size, names = sum(graph.inputs.values()), tuple(graph.inputs) if len(graph.inputs) > 1 else ()
     if names and any(width != 1 for width in graph.inputs.values()):
         raise BadInput("expected one input of all columns, or one of a single column each")
-    start = 0
+    if not 0 < size <= WIDEST or min(graph.inputs.values()) < 1:
+        raise BadInput(f"expected 1 to {WIDEST:,} input columns, got {size:,}")
+    start, every = 0, np.eye(size)
     for name, width in graph.inputs.items():
-        graph.values[name] = Layers((np.eye(size)[:, start : start + width],), (np.zeros(width),))
+        graph.values[name] = Layers((every[:, start : start + width].copy(),), (np.zeros(width),))
         start += width
     graph.values |= graph.constants
     for node in graph.nodes:
@@ -144,6 +152,7 @@ def _result(node: Node, given: list[Value]) -> Value | list[Value]:
         "LinearClassifier": _linear,
         "TreeEnsembleClassifier": _trees,
         "TreeEnsembleRegressor": _trees,
+        "Cast": _cast,
         "Scaler": _scaler,
         "Concat": _concat,
         "Gemm": _gemm,
@@ -154,7 +163,8 @@ def _result(node: Node, given: list[Value]) -> Value | list[Value]:
         return first
     if node.kind in known:
         found: Value | list[Value] | None = known[node.kind](node, given)
-        return Opaque(node.kind) if found is None else found
+        stuck = first if isinstance(first, Opaque) else Opaque(node.kind)
+        return stuck if found is None else found
     if node.kind in ("Add", "Sub", "Mul", "Div") and len(given) == 2:
         return _arithmetic(node.kind, *given) or Opaque(node.kind)
     if node.kind == "Relu" and isinstance(first, Layers):
@@ -164,6 +174,13 @@ def _result(node: Node, given: list[Value]) -> Value | list[Value]:
     if node.kind == "Constant" and "value" in node.attributes:
         return np.asarray(node.attributes["value"])
     return Opaque(node.kind if not isinstance(first, Opaque) else first.kind)
+
+
+def _cast(node: Node, given: list[Value]) -> Value | None:
+    """Numbers may be cast to floats; whole numbers and labels may become what they like, as nothing is lost."""
+    first = given[0]
+    whole = isinstance(first, np.ndarray) and bool(np.all(first == np.rint(first)))
+    return first if whole or isinstance(first, Opaque) or node.attributes.get("to") in FLOATS else None
 
 
 def _arithmetic(kind: str, one: Value, two: Value) -> Value | None:
@@ -247,6 +264,9 @@ def _trees(node: Node, given: list[Value]) -> list[Value] | Value | None:
     factor = np.diag(matrix)
     if matrix.shape[0] != matrix.shape[1] or np.any(matrix != np.diag(factor)) or np.any(factor <= 0):
         raise BadInput("expected trees of the columns as they are or scaled, got trees of mixtures of columns")
+    how = node.attributes.get("aggregate_function", "SUM")
+    if how != "SUM":
+        raise BadInput(f"expected trees that add up (aggregate_function SUM), got {how}")
     classes = _classes(node.attributes)
     found = ensemble(node.attributes, len(classes), factor, shift)
     if node.kind == "TreeEnsembleRegressor":

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.models.own import averaged, checked_depth, single
+from plumbob.models.own import MOST_CLASSES, MOST_NODES, averaged, checked_depth, single
 from plumbob.protocols import Model
 from plumbob.protocols.boosted_trees import added_up
 from plumbob.protocols.trees import Plain
@@ -55,6 +55,7 @@ class Ensemble:
                 trees.append(tree)
                 leaves.append(adds[:, margin])
                 output.append(margin)
+        checked_depth(trees)  # a tree for each class it adds to
         return added_up(trees, leaves, np.array(output), self.base), "boosted_trees"
 
     def _forest(self) -> tuple[Model, str]:
@@ -77,6 +78,10 @@ def ensemble(a: dict[str, Any], classes: int, factor: FloatArray, shift: FloatAr
     places = {
         key: i for i, key in enumerate(zip(a["nodes_treeids"].tolist(), a["nodes_nodeids"].tolist(), strict=True))
     }
+    if not 0 < outputs <= MOST_CLASSES or len(places) * outputs > MOST_NODES:
+        raise BadInput(
+            f"expected {MOST_CLASSES:,} classes at most, and fewer the more nodes there are, got {outputs:,}"
+        )
     adds = np.zeros((len(places), outputs))
     keys = zip(a[f"{kind}_treeids"].tolist(), a[f"{kind}_nodeids"].tolist(), strict=True)
     ids = np.zeros(len(a[f"{kind}_ids"]), dtype=np.int64) + (1 if only_one else a[f"{kind}_ids"])

@@ -6,7 +6,7 @@ thresholds, so that scores on prepared rows are those of the model on raw rows: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from plumbob.protocols import BoostedTrees, Forest, LinearModel, Model, Network
 from plumbob.protocols.trees import DEEPEST, Plain, Trees
 
 MOST_NODES = 2**24  # of all trees together, each as a full binary tree
+MOST_INPUTS, MOST_CLASSES = 1_000_000, 10_000
 NEARLY_ZERO = 1e-30  # a threshold closer to zero stands beside it: its sign says on which side
 
 
@@ -29,8 +30,13 @@ class OwnModel:
     size: int  # how many inputs it takes
     inputs: tuple[str, ...] = ()  # their names, where the file has them
     classes: tuple[str, ...] = ()  # the classes' names in its order, where the file has them
+    notes: tuple[str, ...] = ()  # what its reader took for granted, for the report
 
     def __post_init__(self) -> None:
+        if self.size > MOST_INPUTS:
+            raise BadInput(f"expected a model of {MOST_INPUTS:,} inputs at most, got {self.size:,}")
+        if isinstance(self.model, Trees) and self.model.feature.max() >= self.size:
+            raise BadInput(f"its trees read input {self.model.feature.max()}, counted from 0, and it takes {self.size}")
         for name, array in self.model.arrays().items():
             if not np.isfinite(array).all():
                 raise BadInput(f"expected numbers, got NaN or infinity among its {name}")
@@ -77,6 +83,30 @@ def _rescaled_trees(model: Trees, factor: FloatArray, shift: FloatArray) -> Tree
     return replace(model, threshold=threshold)
 
 
+def pulled_back(model: Trees, scale: Callable[[FloatArray, IntArray], FloatArray]) -> Trees:
+    """The trees of x where the given ones are of scale(x, column), which never falls as x rises, to the last digit.
+
+    A threshold becomes the largest double x with scale(x) <= threshold, found by halving all doubles in their order.
+    """
+    inner = model.feature >= 0
+    column, limit = model.feature[inner], model.threshold[inner]
+    largest = int(np.array(np.finfo(np.float64).max).view(np.int64))
+    left, right = np.full(len(limit), -largest), np.full(len(limit), largest + 1)  # places: left fits, right does not
+    with np.errstate(over="ignore"):
+        for _ in range(65):
+            middle = (left >> 1) + (right >> 1) + (left & right & 1)
+            fits = scale(_double(middle), column) <= limit
+            left, right = np.where(fits, middle, left), np.where(fits, right, middle)
+    threshold = model.threshold.copy()
+    threshold[inner] = _double(left)
+    return replace(model, threshold=threshold)
+
+
+def _double(place: IntArray) -> FloatArray:
+    """The double at a place in the order of all doubles; 0 is at 0."""
+    return np.copysign(np.abs(place).view(np.float64), place)
+
+
 def fitted(
     own: OwnModel,
     columns: Sequence[Column],
@@ -99,7 +129,7 @@ def fitted(
     notes = notes if unread else []
     if coded:
         notes.append(f"categories are taken for the model's codes 0, 1, ... in sorted order: {', '.join(coded)}")
-    return model, (*notes, *noted)
+    return model, (*own.notes, *notes, *noted)
 
 
 def _places(
@@ -190,6 +220,10 @@ def averaged(trees: Sequence[Plain], scores: Sequence[FloatArray], classes: int)
     """A forest of trees of any shape; `scores` are those of each tree's nodes, nodes x classes."""
     depth = checked_depth(trees)
     wholes = [tree.full(depth) for tree in trees]
+    if len(trees) * 2 ** (depth + 1) * classes > 4 * MOST_NODES:
+        raise BadInput(
+            f"expected fewer trees, or fewer classes, got {len(trees):,} of depth {depth} for {classes:,} classes"
+        )
     leaves = np.zeros((len(trees), 2 ** (depth + 1) - 1, classes))
     for row, tree, (_, _, places), value in zip(leaves, trees, wholes, scores, strict=True):
         ends = (places >= 0) & (tree.left < 0)
@@ -214,7 +248,8 @@ def checked_depth(trees: Sequence[Plain]) -> int:
 def single(threshold: FloatArray, *, strict: bool) -> FloatArray:
     """Thresholds for x of double precision that part it as a library does that rounds x to single precision first.
 
-    Left is x <= threshold, or x < threshold if `strict`: halfway between the last single number on the left and the next.
+    Left is x <= threshold, or x < threshold if `strict`: up to halfway between the last single number on the left and the
+    next. Halfway itself rounds to the even one of the two.
     """
     if strict:
         first = np.asarray(threshold, dtype=np.float32)
@@ -225,4 +260,5 @@ def single(threshold: FloatArray, *, strict: bool) -> FloatArray:
         first = np.nextafter(last, np.float32(np.inf))
     limit = np.finfo(np.float32).max
     middle = (np.clip(last, -limit, limit).astype(np.float64) + np.clip(first, -limit, limit).astype(np.float64)) / 2
-    return np.asarray(middle)
+    odd = (last.view(np.int32) & 1 == 1) & np.isfinite(last) & np.isfinite(first)  # then halfway rounds to `first`
+    return np.where(odd, np.nextafter(middle, -np.inf), middle)

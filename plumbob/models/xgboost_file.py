@@ -14,7 +14,7 @@ import numpy as np
 from plumbob import ubjson
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.models.own import OwnModel, checked_depth, single
+from plumbob.models.own import MOST_CLASSES, OwnModel, checked_depth, single
 from plumbob.protocols.boosted_trees import added_up
 from plumbob.protocols.trees import Plain
 
@@ -34,15 +34,33 @@ def read_xgboost(data: bytes, suffix: str) -> OwnModel:
         raise BadInput(f"expected the booster 'gbtree', got '{booster.get('name')}'")
     parameters, trees = learner["learner_model_param"], booster["model"]["trees"]
     margins = 1 if objective in TWO else int(parameters["num_class"])
+    if not 0 < margins <= MOST_CLASSES:
+        raise BadInput(f"expected {MOST_CLASSES:,} classes at most, got num_class {margins}")
+    trees, notes = _used(learner, trees, margins)
     if any(int(tree["tree_param"].get("size_leaf_vector", "1") or 1) > 1 for tree in trees):
         raise BadInput("its leaves hold vectors (multi_strategy); train it with one tree for each class")
     plains = [_tree(tree) for tree in trees]
     checked_depth(plains)
     leaves = [np.asarray(tree["split_conditions"], dtype=np.float64) for tree in trees]
-    output = np.asarray(booster["model"]["tree_info"], dtype=np.int64)
+    output = np.asarray(booster["model"]["tree_info"], dtype=np.int64)[: len(trees)]
+    if len(output) < len(trees) or output.min() < 0 or output.max() >= margins:
+        raise ValueError("trees without a class")
     model = added_up(plains, leaves, output, _base(parameters["base_score"], objective, margins))
     names = tuple(str(name) for name in learner.get("feature_names") or ())
-    return OwnModel("boosted_trees", model, int(parameters["num_feature"]), names)
+    return OwnModel("boosted_trees", model, int(parameters["num_feature"]), names, notes=notes)
+
+
+def _used(learner: Any, trees: list[Any], margins: int) -> tuple[list[Any], tuple[str, ...]]:
+    """The trees that predict: where training was stopped early, XGBClassifier leaves out those after the best round."""
+    best = (learner.get("attributes") or {}).get("best_iteration")
+    if best is None:
+        return trees, ()
+    together = int(learner["gradient_booster"]["model"]["gbtree_model_param"].get("num_parallel_tree") or 1)
+    count = (int(best) + 1) * margins * max(1, together)
+    if not 0 < count < len(trees):
+        return trees, ()
+    note = f"training was stopped early: the first {count:,} of its {len(trees):,} trees, up to the best round, predict"
+    return trees[:count], (f"{note}, as in XGBClassifier",)
 
 
 def _tree(tree: Any) -> Plain:

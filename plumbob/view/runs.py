@@ -1,7 +1,7 @@
 """The audits under a folder: each as one line of facts, a broken one with what is wrong with it.
 
 A folder counts as an audit when it holds `findings.jsonl`, or what only an audit leaves behind. Nothing is written, no
-symbolic link is followed, and whatever a file holds, the list is made.
+symbolic link is followed, no file that a plan names is touched, and whatever a file holds, the list is made.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _opened(folder: Path, path: str) -> Opened:
     try:
         if (folder / PLAN).is_symlink():
             raise BadInput("it is a link, and links are not followed")
-        plan = read_plan(folder / PLAN) if (folder / PLAN).is_file() else None
+        plan = read_plan(folder / PLAN, look=False) if (folder / PLAN).is_file() else None
         wrong += [] if plan is not None else [f"no {PLAN}"]
     except BadInput as error:
         wrong.append(f"{PLAN}: {_sentence(error, folder)}")
@@ -163,13 +163,21 @@ def _opened(folder: Path, path: str) -> Opened:
 
 
 def _findings(path: Path) -> list[Finding]:
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise BadInput(f"no {FINDINGS}")
-    if path.is_symlink():
-        raise BadInput(f"{FINDINGS} is a link, and links are not followed")
-    if path.stat().st_size > LARGEST:
-        raise BadInput(f"{FINDINGS} is larger than {LARGEST // 2**20:,} MB")
+    for place in (path, path.with_name(COSTS)):
+        _checked(place)
     return read_findings(path)
+
+
+def _checked(place: Path) -> None:
+    """Only an ordinary file of some size is read: a pipe would never end, a link may lead anywhere."""
+    if place.is_symlink():
+        raise BadInput(f"{place.name} is a link, and links are not followed")
+    if place.exists() and not place.is_file():
+        raise BadInput(f"{place.name} is no file")
+    if place.exists() and place.stat().st_size > LARGEST:
+        raise BadInput(f"{place.name} is larger than {LARGEST // 2**20:,} MB")
 
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from plumbob.bench.scores import pra_loop
 from plumbob.papers.luo2021 import toy_tree
 from plumbob.protocols.trees import LEAF, Forest
 from plumbob.scoring.score import truth_of
-from plumbob.threats import LUO2021, cut
+from plumbob.threats import LUO2021, View, cut
 from tests.worlds import built_in, world
 
 OWN = np.array([[25.0, 2000.0]])
@@ -64,3 +66,41 @@ def test_each_remaining_path_is_equally_likely() -> None:
     shares = np.unique(chosen, return_counts=True)[1] / len(runs)
     assert len(shares) == count
     assert np.abs(shares - 1 / count).max() < 4 * np.sqrt(1 / count / len(runs))
+
+
+def scored(scores: np.ndarray) -> View:
+    """A tree whose leaves release scores: known <= 0.5, then unknown <= 0.2, then unknown <= 0.6."""
+    feature = np.array([[0, 1, LEAF, LEAF, 1, -2, -2, -2, -2, LEAF, LEAF, -2, -2, -2, -2]])
+    threshold = np.array([[0.5, 0.2, 0.0, 0.0, 0.6] + [0.0] * 10])
+    said = np.zeros((1, 15, 2))
+    said[0, [2, 3, 9, 10]] = [[0.1, 0.9], [0.3, 0.7], [0.2, 0.8], [0.9, 0.1]]
+    tree = Forest(feature, threshold, np.argmax(said, axis=2), 2, said)
+    view = cut(world("decision_tree", built_in("breast"), 0.5), LUO2021)
+    message = next(m for m in view.messages if m.name == "scores" and m.receiver in view.curious)
+    return replace(
+        view,
+        known=np.array([0]),
+        unknown=np.array([1]),
+        unknown_names=("b",),
+        own=np.full((len(scores), 1), 0.1),
+        messages=(replace(message, payload=scores),),
+        model=tree.arrays(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "candidates", "path"),
+    [
+        ([0.3, 0.7], 1, [1, 0]),  # the score of one leaf
+        ([0.2, 0.8 + 1e-12], 1, [2, 1]),
+        ([0.25, 0.75], 2, None),  # changed by a defence: the class alone
+        ([0.1, 0.9], 2, None),  # of a leaf that the known column rules out
+        ([np.nan, np.nan], 3, None),
+    ],
+)
+def test_scores_of_leaves_say_which_leaf_it_was(scores: list[float], candidates: int, path: list[int] | None) -> None:
+    branches = PathRestriction().run(scored(np.array([scores] * 5)), np.random.default_rng(0)).branches
+    assert branches is not None
+    assert branches.candidates.tolist() == [candidates] * 5
+    if path is not None:
+        assert branches.paths[branches.chosen].tolist() == [path] * 5

@@ -91,6 +91,31 @@ def test_a_pickled_model_of_xgboost_is_read_too() -> None:
     assert own_of(booster).model.scores(x) == pytest.approx(booster.predict_proba(x), abs=1e-6)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_model_that_stopped_early_predicts_with_its_best_rounds(classes: int, tmp_path: Path) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    x, y = rows(300, 0), np.random.default_rng(0).integers(0, classes, 300)
+    booster = xgboost.XGBClassifier(
+        n_estimators=30, max_depth=3, num_parallel_tree=2, learning_rate=1.0, early_stopping_rounds=4
+    )
+    booster.fit(x[:200], y[:200], eval_set=[(x[200:], y[200:])], verbose=False)
+    kept, made = (booster.best_iteration + 1) * 2 * (1 if classes == 2 else 3), len(booster.get_booster().get_dump())
+    assert kept < made
+    for suffix in ("json", "ubj"):
+        booster.save_model(tmp_path / f"early.{suffix}")
+    for own in (own_of(booster), read_model(tmp_path / "early.json"), read_model(tmp_path / "early.ubj")):
+        assert own.model.scores(x) == pytest.approx(booster.predict_proba(x), abs=1e-6)
+        assert f"the first {kept} of its {made} trees" in own.notes[0]
+
+
+def test_the_best_round_is_read_from_the_file(tmp_path: Path) -> None:
+    own = read_model(changed_json(tmp_path, _set("attributes", {"best_iteration": "1"})))
+    whole = read_model(FIXTURES / "xgboost-2.json")
+    assert len(own.model.arrays()["feature"]) == 2
+    assert np.array_equal(own.model.arrays()["leaves"], whole.model.arrays()["leaves"][:2])
+    assert (len(own.notes), whole.notes) == (1, ())
+
+
 def pickled(folder: Path) -> Path:
     import joblib
 

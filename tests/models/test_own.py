@@ -79,6 +79,41 @@ def test_a_value_on_a_threshold_keeps_its_side(threshold: float, strict: bool) -
     assert np.array_equal((model.scores(made.values)[:, 0] == 1)[far | (near == at)], left[far | (near == at)])
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_halfway_between_two_single_numbers_goes_where_it_rounds_to(strict: bool) -> None:
+    """Doubles at, just below and just above the middle of two neighbours; the lower one is odd or even."""
+    low = np.array([0.1, 3.0, -2.5, 1e6, -0.3], np.float32)
+    low = np.concatenate([low, np.nextafter(low, np.float32(np.inf))])
+    high = np.nextafter(low, np.float32(np.inf))
+    middle = (low.astype(np.float64) + high) / 2
+    threshold = (high if strict else low).astype(np.float64)
+    for x in (middle, np.nextafter(middle, -np.inf), np.nextafter(middle, np.inf)):
+        rounded = x.astype(np.float32)
+        left = rounded < high if strict else rounded <= low
+        assert np.array_equal(x <= single(threshold, strict=strict), left)
+
+
+@pytest.mark.parametrize("name", ["StandardScaler", "MinMaxScaler", "MaxAbsScaler"])
+def test_values_on_a_threshold_behind_a_scaler_keep_their_side(name: str) -> None:
+    """Few values, so that thresholds of scaled values are pulled back onto the doubles beside the raw ones."""
+    from sklearn import preprocessing
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.pipeline import make_pipeline
+
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.integers(0, 300, 3000) / 7, rng.normal(size=3000) * 1e3], axis=1)
+    y = (rng.random(3000) < (np.sin(x[:, 0]) + 1) / 2).astype(int)
+    fitted_one = make_pipeline(getattr(preprocessing, name)(), HistGradientBoostingClassifier(max_iter=5, max_depth=6))
+    model = own_of(fitted_one.fit(x, y)).model
+    assert isinstance(model, BoostedTrees)
+    near = [model.threshold[model.feature == 0]]
+    for way in (-np.inf, np.inf):
+        for _ in range(3):
+            near.append(np.nextafter(near[-1] if len(near) % 3 != 1 else near[0], way))
+    asked = np.stack([np.concatenate(near), np.zeros(sum(map(len, near)))], axis=1)
+    assert model.scores(asked) == pytest.approx(fitted_one.predict_proba(asked), abs=1e-9)
+
+
 def line(**names: Any) -> OwnModel:
     return OwnModel("logistic_regression", LinearModel(np.array([[-1.0, 1.0], [0.0, 0.0]]), np.zeros(2)), 2, **names)
 
@@ -148,6 +183,12 @@ def test_weights_that_are_no_numbers_are_refused() -> None:
         OwnModel("logistic_regression", LinearModel(np.full((2, 2), np.nan), np.zeros(2)), 2)
 
 
+def test_what_a_reader_took_for_granted_is_told() -> None:
+    made = small()
+    _, notes = fitted(line(inputs=("a", "b"), classes=("0", "1"), notes=("so",)), made.columns, made.classes)
+    assert notes[0] == "so"
+
+
 # in a plan
 
 
@@ -177,6 +218,17 @@ def test_an_audit_predicts_with_the_file_and_keeps_its_digest(tmp_path: Path) ->
         run_audit(tmp_path / "out" / "plan.yaml", tmp_path / "out")
     with pytest.raises(BadInput, match="holds the audit of another plan"):
         run_audit(plan, tmp_path / "out")
+
+
+def test_a_plan_that_says_all_of_a_model_is_read_without_it(tmp_path: Path) -> None:
+    folder = desk(tmp_path)
+    whole = make_plan(written(folder, {"model": str(folder / "scorer.json")}))
+    kept = {"model": str(folder / "scorer.json"), "name": "boosted_trees", "sha256": whole.protocols[0].sha256}
+    (folder / "scorer.json").unlink()
+    assert make_plan(written(folder, kept)).digest == whole.digest
+    with pytest.raises(BadInput, match="no model at"):
+        run_audit(written(folder, kept), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_model_of_an_audit_is_that_of_the_file(tmp_path: Path) -> None:

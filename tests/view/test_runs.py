@@ -77,6 +77,40 @@ def test_links_are_not_followed(root: Path, tmp_path_factory: pytest.TempPathFac
     assert runs.file("../secret", "report.html") is None
 
 
+def test_the_view_touches_no_file_that_a_plan_names(root: Path) -> None:
+    """The model was moved away, or never was a file: the audit is finished all the same."""
+    os.mkfifo(root / "pipe.onnx")
+    for name, model in (("moved", "/nowhere/at/all/scorer.onnx"), ("pipe", "../pipe.onnx")):
+        protocol = f"{{name: logistic_regression, model: {model}, sha256: {'a' * 64}}}"
+        audits.write(root / name, audits.one(), plan=audits.PLAN.replace("logistic_regression", protocol))
+    nameless = "protocols: [{model: /nowhere/at/all/scorer.onnx}]\n"
+    audits.write(root / "nameless", audits.one(), plan=nameless)
+    found = {run.path: run for run in Runs(root).all()}
+    for name in ("moved", "pipe"):
+        assert (found[name].wrong, found[name].finished) == ("", True)
+    assert "'protocols.0.name': field required" in found["nameless"].wrong
+    assert not any("/nowhere" in str(run.facts()) or str(root) in str(run.facts()) for run in found.values())
+
+
+@pytest.mark.parametrize("name", ["findings.jsonl", "costs.jsonl"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "large"])
+def test_only_ordinary_lines_are_read(name: str, kind: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = root / "bare" / name
+    place.unlink(missing_ok=True)
+    if kind == "link":
+        place.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        monkeypatch.setattr("plumbob.view.runs.LARGEST", 10 * 2**20)
+        with place.open("wb") as file:
+            file.truncate(10 * 2**20 + 1)
+    words = {"link": "is a link", "pipe": "is no file", "large": "is larger than 10 MB"}[kind]
+    run = Runs(root).open("bare").run
+    assert f"{name} {words}" in run.wrong
+    assert not run.finished
+
+
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="not there"):
         Runs(tmp_path / "none")
