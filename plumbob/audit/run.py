@@ -34,7 +34,7 @@ from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
 from plumbob.protocols.networks import one_thread
 from plumbob.protocols.split_network import SplitNetwork
-from plumbob.protocols.training import IN_THE_CLEAR, MASKED
+from plumbob.protocols.training import IN_THE_CLEAR, SAID_MASKED
 from plumbob.recorded.seals import accuracy_of, defence_of
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import Threat, View, cut, describe
@@ -286,7 +286,7 @@ def _recorded(log: Transcript) -> _Run:
         accuracy, withheld = _answered(log, label)
         return _Run(log, 0.0, 0.0, accuracy, withheld, defence=defence, usual=_usual(label))
     masked = any(message.name.startswith("masked ") for message in log.messages)
-    encryption = (MASKED if masked else IN_THE_CLEAR) if log.protocol == SplitNetwork.name else ""
+    encryption = (SAID_MASKED if masked else IN_THE_CLEAR) if log.protocol == SplitNetwork.name else ""
     return _Run(log, 0.0, 0.0, accuracy_of(log), encryption=encryption, defence=defence)
 
 
@@ -348,7 +348,7 @@ def _finding(
         training_loss=training_losses(done.log),
         certificate=guess.certificate,
         usual_class=done.usual,
-        flows=flows_of(done.log) if unit.trial == 0 else (),
+        flows=flows_of(done.log, recorded=source.recorded is not None) if unit.trial == 0 else (),
     )
 
 

@@ -47,10 +47,15 @@ def generate(bits: int = RECOMMENDED) -> PrivateKey:
     whole("bits of a Paillier key", bits, SMALLEST, LARGEST)
     if bits % 16:
         raise BadInput(f"bits of a Paillier key: expected a multiple of 16, got {bits:,}")
+    return PrivateKey(*primes(bits))
+
+
+def primes(bits: int) -> tuple[mpz, mpz]:
+    """Two random primes of half the bits, of the form 4 k + 3, with nothing but 2 in common below them."""
     while True:
         p, q = _prime(bits // 2), _prime(bits // 2)
         if p != q and gmpy2.gcd(p - 1, q - 1) == 2:
-            return PrivateKey(p, q)
+            return p, q
 
 
 def _prime(bits: int) -> mpz:

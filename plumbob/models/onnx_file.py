@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from plumbob import protobuf as wire
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.models import protobuf as wire
 from plumbob.models.estimators import layered
 from plumbob.models.onnx_trees import Ensemble, ensemble
 from plumbob.models.own import OwnModel, rescaled

@@ -16,6 +16,7 @@ from plumbob.federation import Federation
 from plumbob.transcript import COORDINATOR, Transcript
 
 IN_THE_CLEAR, MASKED = "in the clear", "as masked sums"  # what protocols without ciphertexts say of their messages
+SAID_MASKED = "as masked sums, by what the recording says"
 KEYS = (0, 1_024, 2_048, 3_072)  # bits of Paillier keys; 0 is no encryption
 
 

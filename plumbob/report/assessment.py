@@ -12,7 +12,7 @@ from typing import Any
 
 from plumbob.attacks import attacks
 from plumbob.audit.finding import Finding
-from plumbob.audit.flows import CLEAR, Flow, flows_of
+from plumbob.audit.flows import SHUT, Flow, flows_of
 from plumbob.audit.frontier import Frontier, frontiers
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.plan import Plan
@@ -178,7 +178,7 @@ def _flow(flow: Flow) -> dict[str, Any]:
         "what": CONTENTS.get(flow.name, label(flow.name)),
         "name": short(flow.name),
         "form": flow.form,
-        "clear": flow.form == CLEAR,
+        "open": flow.form not in SHUT,
         "messages": flow.messages,
         "bytes": size(flow.bytes),
     }

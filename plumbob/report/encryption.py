@@ -10,12 +10,12 @@ import numpy as np
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import LEVELS, group
 from plumbob.crypto.paillier import RECOMMENDED
-from plumbob.protocols.training import IN_THE_CLEAR, MASKED
+from plumbob.protocols.training import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list
 from plumbob.report.protection import size
 from plumbob.threats import THREATS
 
-UNENCRYPTED = ("none", IN_THE_CLEAR, MASKED)
+UNENCRYPTED = ("none", IN_THE_CLEAR, MASKED, SAID_MASKED)
 
 
 @dataclass(frozen=True)

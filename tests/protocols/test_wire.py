@@ -66,3 +66,37 @@ def test_a_compressed_message_is_refused() -> None:
     upwards = PREFACE + frame(1, 4, 1, named(b"Broadcast")) + frame(0, 1, 1, squeezed)
     with pytest.raises(ValueError, match="not compressed"):
         calls(upwards, frame(0, 0, 1, reply(b"ab")))
+
+
+def test_an_answer_of_which_a_part_came_is_left_out() -> None:
+    upwards = PREFACE + frame(1, 4, 1, named(b"Broadcast")) + frame(0, 1, 1, request(1, 0, b"ab"))
+    whole = reply(b"abcdef")
+    assert len(calls(upwards, frame(0, 0, 1, whole))) == 1
+    for size in range(len(whole)):
+        assert calls(upwards, frame(0, 0, 1, whole[:size])) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "complaint"),
+    [
+        (frame(0, 1, 1, grpc(b"\x08\x01\x1a\x7fab")), "ends beyond its message"),  # 127 bytes told, two there
+        (frame(0, 1, 1, grpc(b"\x08" + b"\xff" * 11)), "does not end"),
+        (frame(0, 1, 1, grpc(b"\x0a\x01a")), "a number expected"),  # bytes as a sequence number
+        (frame(0, 1, 1, grpc(b"\x08\x01\x18\x05")), "bytes expected"),
+        (frame(0, 1, 1, request(1, 0, b"ab") + b"c"), "one message"),
+        (frame(0, 9, 1, b"\x09ab"), "padding"),
+        (frame(1, 4, 3, b"\x40\x05:pa"), "beyond its block"),
+        (frame(1, 4, 3, b"\x40"), "too early"),
+    ],
+)
+def test_lengths_are_checked_against_the_bytes_there_are(sent: bytes, complaint: str) -> None:
+    upwards = PREFACE + frame(1, 4, 1, named(b"Broadcast")) + sent
+    with pytest.raises(ValueError, match=complaint):
+        calls(upwards, frame(0, 0, 1, reply(b"ab")))
+
+
+@pytest.mark.parametrize(("more", "complaint"), [(b"\x20\x63", "type"), (b"\x20\x08\x28\x63", "operation")])
+def test_an_unknown_type_or_operation_is_named(more: bytes, complaint: str) -> None:
+    upwards = PREFACE + frame(1, 4, 1, named(b"Allreduce")) + frame(0, 1, 1, request(1, 0, b"a", more))
+    with pytest.raises(ValueError, match=f"known {complaint} of an Allreduce, got number 99"):
+        calls(upwards, frame(0, 0, 1, reply(b"a")))

@@ -79,6 +79,22 @@ def test_a_defence_that_a_recording_names_stands_in_its_findings(tmp_path: Path)
     assert finding.defence == "gaussian_masking"
 
 
+def test_the_names_in_a_recording_are_said_and_not_believed(tmp_path: Path) -> None:
+    def named(manifest: dict[str, Any], folder: Path) -> None:
+        for name in ("masked outputs", "psi rows"):  # which are the embeddings in the clear
+            manifest["messages"].insert(0, manifest["messages"][-1] | {"phase": "train", "name": name})
+
+    path = written(tmp_path / "run", named)
+    (finding,) = run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings
+    forms = {flow.name: flow.form for flow in finding.flows}
+    assert forms["masked outputs"] == "said to be masked"
+    assert forms["psi rows"] == "said to be encrypted"
+    assert forms["embeddings"] == "in the clear"
+    page = (tmp_path / "out" / "assessment.html").read_text()
+    assert page.count("<b>said to be") == 2  # as bold as what is in the clear
+    assert "messages cross as masked sums, by what the recording says" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_a_folder_of_another_recording_is_refused(tmp_path: Path) -> None:
     path = recording(tmp_path / "run.zip")
     plan = {"data": {"recorded": str(path)}}

@@ -1,5 +1,7 @@
 """Processes of one federated run: a server, one worker a party, and a recorder on the connection of each worker.
 
+xgboost's server listens on all addresses of the machine. So it, the workers and the recorders have a key of their own, made for
+this run and given to nobody else: whoever cannot show it is turned away before a word of the collective is said.
 Whatever happens, no process stays: they are killed on the way out, and end by themselves when this one is gone (see `worker`).
 """
 
@@ -7,16 +9,13 @@ from __future__ import annotations
 
 import io
 import json
-import selectors
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -24,13 +23,14 @@ from typing import IO, Any, Self
 import numpy as np
 
 from plumbob.bundle import Array
+from plumbob.crypto.certificate import self_signed
 from plumbob.errors import BadInput
-from plumbob.protocols.federated.wire import Call, calls
+from plumbob.protocols.federated.recorder import Recorder
+from plumbob.protocols.federated.wire import Call
 from plumbob.protocols.federated.worker import NO_PLUGIN
 
 _SCRIPT = Path(__file__).with_name("worker.py")
 _POLL = 0.02  # seconds between two looks at the workers
-_CHUNK = 65_536
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Result:
 def run(jobs: Sequence[Job], timeout: int) -> list[Result]:
     """Run all workers to their end; one sentence where one dies, or where it takes longer than `timeout` seconds."""
     deadline = time.monotonic() + timeout
+    pair = self_signed()
+    shared = {"workers": len(jobs), "key": pair.key, "certificate": pair.certificate}
     with ExitStack() as stack:
-        server = stack.enter_context(
-            _Process("the server", {"role": "server", "workers": len(jobs), "timeout": timeout}, {})
-        )
+        server = stack.enter_context(_Process("the server", {**shared, "role": "server", "timeout": timeout}, {}))
         workers, recorders = [], []
         for rank, job in enumerate(jobs):
-            recorder = stack.enter_context(Recorder())
-            task = {**job.task, "role": "worker", "rank": rank, "workers": len(jobs)}
+            recorder = stack.enter_context(Recorder(pair))
+            task = {**job.task, **shared, "role": "worker", "rank": rank}
             task["server"] = f"127.0.0.1:{recorder.port}"
             workers.append(stack.enter_context(_Process(f"the worker of '{job.party}'", task, job.arrays)))
             recorders.append(recorder)
@@ -139,91 +139,3 @@ class _Process:
                 raise BadInput("xgboost: the federated server did not start in time; raise 'timeout'")
             time.sleep(_POLL)
         return int(self.answer())
-
-
-@dataclass
-class _Connection:
-    """Two sockets with their bytes so far, what the worker wrote and what the server wrote."""
-
-    worker: socket.socket
-    server: socket.socket
-    upwards: bytearray = field(default_factory=bytearray)
-    downwards: bytearray = field(default_factory=bytearray)
-
-
-class Recorder:
-    """A door on loopback, on a port of the system's choice, that passes everything on to the server and keeps a copy."""
-
-    def __init__(self) -> None:
-        self._connections: list[_Connection] = []
-
-    def __enter__(self) -> Self:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._stop, self._stopped = socket.socketpair()
-        self._thread = threading.Thread(target=self._pass_on, daemon=True)
-        return self
-
-    def start(self, server_port: int) -> None:
-        """Open the door; who knocked before has waited."""
-        self._server_port = server_port
-        self._thread.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._halt()
-        for one in self._connections:
-            one.worker.close()
-            one.server.close()
-        for end in (self._listener, self._stop, self._stopped):
-            end.close()
-
-    def calls(self) -> list[Call]:
-        """All calls so far, in order; nothing is recorded after that."""
-        self._halt()
-        found = [call for one in self._connections for call in calls(bytes(one.upwards), bytes(one.downwards))]
-        return sorted(found, key=lambda call: call.sequence)
-
-    def _halt(self) -> None:
-        with suppress(OSError):
-            self._stop.send(b".")
-        if self._thread.ident is not None:  # it was started
-            self._thread.join()
-
-    def _pass_on(self) -> None:
-        with selectors.DefaultSelector() as watched:
-            watched.register(self._listener, selectors.EVENT_READ)
-            watched.register(self._stopped, selectors.EVENT_READ)
-            while True:
-                for ready, _ in watched.select():
-                    if ready.fileobj is self._stopped:
-                        return
-                    if ready.fileobj is self._listener:
-                        self._accept(watched)
-                    else:
-                        self._copy(watched, *ready.data)
-
-    def _accept(self, watched: selectors.BaseSelector) -> None:
-        worker, _ = self._listener.accept()
-        try:
-            server = socket.create_connection(("127.0.0.1", self._server_port))
-        except OSError:  # the server is gone, which `run` notices
-            worker.close()
-            return
-        one = _Connection(worker, server)
-        self._connections.append(one)
-        watched.register(worker, selectors.EVENT_READ, (worker, server, one.upwards))
-        watched.register(server, selectors.EVENT_READ, (server, worker, one.downwards))
-
-    def _copy(
-        self, watched: selectors.BaseSelector, source: socket.socket, target: socket.socket, kept: bytearray
-    ) -> None:
-        try:
-            chunk = source.recv(_CHUNK)
-            kept.extend(chunk)
-            if chunk:
-                target.sendall(chunk)
-                return
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-        watched.unregister(source)

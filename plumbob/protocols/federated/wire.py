@@ -9,11 +9,12 @@ it is compressed, four bytes of length and a protobuf message. Every call is a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from plumbob import protobuf
 from plumbob.bundle import Array
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -21,7 +22,7 @@ _DATA, _HEADERS, _CONTINUATION = 0, 1, 9
 _END_HEADERS, _PADDED, _PRIORITY = 0x4, 0x8, 0x20
 _STATIC = 61  # entries of HPACK's fixed table, of which 4 and 5 are paths
 _TYPES = {0: "f2", 1: "f4", 2: "f8", 4: "i1", 5: "i2", 6: "i4", 7: "i8", 8: "u1", 9: "u2", 10: "u4", 11: "u8"}
-OPERATIONS = ("max", "min", "sum", "and", "or", "xor")
+OPERATIONS = dict(enumerate(("max", "min", "sum", "and", "or", "xor")))
 
 
 @dataclass(frozen=True)
@@ -41,23 +42,34 @@ def calls(upwards: bytes, downwards: bytes) -> list[Call]:
     methods, requests = _streams(upwards.removeprefix(PREFACE))
     _, replies = _streams(downwards)
     found = []
-    for stream, message in requests.items():
-        if stream not in replies:
+    for stream, raw in requests.items():
+        request, reply = _message(raw), _message(replies.get(stream, b""))
+        if request is None or reply is None:
             continue  # cut off before the answer
-        asked, told = _fields(_message(message)), _fields(_message(replies[stream]))
-        reduced = methods[stream] == "Allreduce"
-        kind = np.dtype(_TYPES[_number(asked, 4)] if reduced else "u1").newbyteorder("<")
+        asked, told = protobuf.fields(request), protobuf.fields(reply)
+        reduced = methods.get(stream) == "Allreduce"
+        kind = np.dtype(_one(_TYPES, protobuf.number(asked, 4), "type") if reduced else "u1").newbyteorder("<")
         found.append(
             Call(
-                sequence=_number(asked, 1),
-                rank=_number(asked, 2),
-                method=methods[stream],
+                sequence=protobuf.number(asked, 1),
+                rank=protobuf.number(asked, 2),
+                method=methods.get(stream, ""),
                 request=np.frombuffer(_bytes(asked, 3), dtype=kind),
                 reply=np.frombuffer(_bytes(told, 1), dtype=kind),
-                operation=OPERATIONS[_number(asked, 5)] if reduced else "",
+                operation=_one(OPERATIONS, protobuf.number(asked, 5), "operation") if reduced else "",
             )
         )
     return found
+
+
+def _one(known: Mapping[int, str], number: int, what: str) -> str:
+    if number not in known:
+        raise ValueError(f"xgboost: expected a known {what} of an Allreduce, got number {number}")
+    return known[number]
+
+
+def _bytes(found: protobuf.Fields, number: int) -> bytes:
+    return (protobuf.messages(found, number) or [b""])[-1]
 
 
 def _streams(raw: bytes) -> tuple[dict[int, str], dict[int, bytes]]:
@@ -94,7 +106,11 @@ def _frames(raw: bytes) -> Iterator[tuple[int, int, int, bytes]]:
 
 
 def _unpadded(flags: int, body: bytes) -> bytes:
-    return body[1 : len(body) - body[0]] if flags & _PADDED else body
+    if not flags & _PADDED:
+        return body
+    if not body or body[0] >= len(body):
+        raise ValueError("HTTP/2: more padding than the frame has bytes")
+    return body[1 : len(body) - body[0]]
 
 
 def _headers(block: bytes, table: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
@@ -127,58 +143,29 @@ def _entry(index: int, table: list[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
 
 def _integer(raw: bytes, place: int, bits: int) -> tuple[int, int]:
     most = (1 << bits) - 1
+    if place >= len(raw):
+        raise ValueError("HPACK: a field that ends too early")
     value, place = raw[place] & most, place + 1
     if value < most:
         return value, place
-    rest, place = _varint(raw, place)
+    rest, place = protobuf.varint(raw, place)
     return value + rest, place
 
 
 def _string(raw: bytes, place: int) -> tuple[bytes, int]:
     length, place = _integer(raw, place, 7)
+    if place + length > len(raw):
+        raise ValueError("HPACK: a text that ends beyond its block")
     return raw[place : place + length], place + length
 
 
-def _message(raw: bytes) -> bytes:
-    """The one message of a gRPC stream."""
-    if raw[:1] != b"\0":
+def _message(raw: bytes) -> bytes | None:
+    """The one message of a gRPC stream; None where the connection ended before it did."""
+    if len(raw) < 5:
+        return None
+    if raw[0] != 0:
         raise ValueError("gRPC: expected a message that is not compressed")
-    return raw[5 : 5 + int.from_bytes(raw[1:5], "big")]
-
-
-def _fields(message: bytes) -> dict[int, int | bytes]:
-    """Protobuf fields: whole numbers and bytes."""
-    found: dict[int, int | bytes] = {}
-    place = 0
-    while place < len(message):
-        key, place = _varint(message, place)
-        value, place = _varint(message, place)
-        if key & 7 == 2:
-            found[key >> 3], place = message[place : place + value], place + value
-        elif key & 7 == 0:
-            found[key >> 3] = value
-        else:
-            raise ValueError(f"protobuf: expected numbers and bytes, got a field of kind {key & 7}")
-    return found
-
-
-def _varint(raw: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        value |= (raw[place] & 0x7F) << shift
-        shift += 7
-        place += 1
-        if raw[place - 1] < 0x80:
-            return value, place
-
-
-def _number(fields: dict[int, int | bytes], number: int) -> int:
-    value = fields.get(number, 0)
-    assert isinstance(value, int)
-    return value
-
-
-def _bytes(fields: dict[int, int | bytes], number: int) -> bytes:
-    value = fields.get(number, b"")
-    assert isinstance(value, bytes)
-    return value
+    end = 5 + int.from_bytes(raw[1:5], "big")
+    if len(raw) > end:
+        raise ValueError(f"gRPC: expected one message of {end:,} bytes in a stream, got {len(raw):,}")
+    return raw[5:] if len(raw) == end else None

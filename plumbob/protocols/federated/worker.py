@@ -50,11 +50,26 @@ def _leave_with_the_parent() -> None:
     os._exit(LEFT_ALONE)
 
 
+def in_memory(text: str) -> str:
+    """A path to a text that is on no disk and ends with this process: xgboost takes keys as files only."""
+    number = os.memfd_create("pem")
+    os.write(number, text.encode())
+    return f"/proc/self/fd/{number}"
+
+
 def serve(task: dict[str, Any], answer: BinaryIO) -> None:
     """Listen on a port of the system's choice and tell it; the server has no end of its own."""
     from xgboost.federated import run_federated_server
 
-    told = run_federated_server(n_workers=task["workers"], port=0, blocking=False, timeout=task["timeout"])
+    told = run_federated_server(
+        n_workers=task["workers"],
+        port=0,
+        server_key_path=in_memory(task["key"]),
+        server_cert_path=in_memory(task["certificate"]),
+        client_cert_path=in_memory(task["certificate"]),
+        blocking=False,
+        timeout=task["timeout"],
+    )
     assert told is not None
     answer.write(f"{told['dmlc_tracker_port']}\n".encode())
     answer.flush()
@@ -73,6 +88,9 @@ def work(task: dict[str, Any], arrays: dict[str, Any]) -> bytes:
         federated_server_address=task["server"],
         federated_world_size=task["workers"],
         federated_rank=task["rank"],
+        federated_server_cert_path=in_memory(task["certificate"]),
+        federated_client_key_path=in_memory(task["key"]),
+        federated_client_cert_path=in_memory(task["certificate"]),
     ):
         table = xgboost.DMatrix(
             arrays["values"], label=arrays.get("label"), data_split_mode=DataSplitMode.COL, nthread=1

@@ -1,4 +1,7 @@
-"""The wire format of protocol buffers, as far as ONNX needs it: numbered fields of numbers or bytes. Nothing is executed."""
+"""The wire format of protocol buffers, as far as ONNX and xgboost's gRPC need it: numbered fields of numbers or bytes.
+
+Nothing is executed, and no length is believed: every one is checked against the bytes that there are.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,24 @@ def fields(data: bytes) -> Fields:
     found: Fields = {}
     at = 0
     while at < len(data):
-        key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
+        key, at = varint(data, at)
+        wire = key & 7
         value: int | bytes
         if wire == VARINT:
-            value, at = _varint(data, at)
+            value, at = varint(data, at)
         else:
             size = {EIGHT: 8, FOUR: 4}.get(wire, -1)
             if wire == BYTES:
-                size, at = _varint(data, at)
+                size, at = varint(data, at)
             if size < 0 or at + size > len(data):
                 raise ValueError("a field that ends beyond its message")
             value, at = data[at : at + size], at + size
-        found.setdefault(number, []).append(value)
+        found.setdefault(key >> 3, []).append(value)
     return found
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A whole number in groups of seven bits, lowest first, and the place after it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -49,6 +53,18 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def number(found: Fields, field: int) -> int:
+    """The last whole number of a field; 0 where it is left out, as the format has it.
+
+    >>> number({1: [7, 150]}, 1), number({}, 1)
+    (150, 0)
+    """
+    values = [value for value in found.get(field, [0]) if isinstance(value, int)]
+    if not values or len(values) < len(found.get(field, [])):
+        raise ValueError("a number expected, got bytes")
+    return values[-1]
 
 
 def messages(found: Fields, number: int) -> list[bytes]:
@@ -76,7 +92,7 @@ def integers(found: Fields, number: int) -> IntArray:
             continue
         at = 0
         while at < len(value):
-            one, at = _varint(value, at)
+            one, at = varint(value, at)
             values.append(_signed(one))
     return np.array(values, dtype=np.int64)
 
