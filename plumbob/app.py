@@ -225,7 +225,10 @@ def _cautions(source: Source) -> tuple[str, ...]:
 def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
     _check_folder(folder, plan, trust_code)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
     if not (folder / "plan.yaml").exists():
         _whole(folder / "plan.yaml", plan.to_yaml(folder))
     with (folder / LINES).open("a") as lines:
@@ -320,5 +323,8 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        reason = os.strerror(error.errno).lower()
-        raise BadInput(f"cannot write to {folder}: {reason}; what was found before is kept") from error
+        raise BadInput(f"cannot write to {folder}: {_reason(error)}; what was found before is kept") from error
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else type(error).__name__

@@ -86,6 +86,7 @@ def test_an_audit_writes_its_folder_and_says_where(plan: Path, tmp_path: Path) -
     assert done.stderr == ""
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "report.html",
+        "assessment.html",
         "findings.jsonl",
         "costs.jsonl",
         "plan.yaml",
@@ -543,7 +544,7 @@ def test_a_read_only_folder_is_one_sentence(plan: Path, tmp_path: Path) -> None:
         sentence = refused(plumbob("audit", "plan.yaml", "--out", "/proc/plumbob", cwd=tmp_path))
     else:
         sentence = refused(plumbob("audit", "plan.yaml", "--out", str(locked / "out"), cwd=tmp_path))
-    assert "cannot write to" in sentence
+    assert "cannot make the folder" in sentence
 
 
 @pytest.mark.parametrize("what", ["attacks", "defences", "protocols", "threats", "matrix", "data", "claims"])

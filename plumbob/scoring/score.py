@@ -176,7 +176,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     score_correlation = metrics.mean_correlation(_scores(view), true)
     two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
     # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
-    risk = None if truth.tiles else at_risk(values, true, guesses, rng.spawn(1)[0])
+    risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)))
     columns = []
     for name, part in _parts(truth):
         cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
