@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.audit.finding import Finding
-from plumbob.audit.judge import LEVELS, Summary, group, summarise
+from plumbob.audit.judge import LEVELS, Summary, group, label_gain, summarise
 from plumbob.scoring.intervals import mean_and_margin
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
@@ -90,7 +90,7 @@ class Option:
 
     @property
     def safe(self) -> bool:
-        """No attack under any threat found a column above baseline."""
+        """No attack under any threat found a column, or the label, above baseline."""
         return self.level == "none"
 
 
@@ -253,7 +253,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         hits=hits[hits_attack],
         hits_attack=hits_attack,
         hits_baseline=fmean(_constant_hits(finding) for parts in measured.values() for finding in parts),
-        level=max([*(s.level for s in summaries), *("leak" for f in findings if _label_gain(f) > 0)], key=LEVELS.index),
+        level=max([s.level for s in summaries] + [s.label.level for s in summaries if s.label], key=LEVELS.index),
         leaking=sum(any(verdict.level != "none" for verdict in parts) for parts in levels.values()),
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
@@ -272,16 +272,7 @@ def _leak(finding: Finding) -> float:
 
     Labels that were guessed by more than the most frequent class count like all columns together, if that is more.
     """
-    return max(fmean(max(0.0, column.gain) for column in finding.score.columns), _label_gain(finding))
-
-
-def _label_gain(finding: Finding) -> float:
-    """The share of the wrong labels of guessing the most frequent class that the attack gets right; 0 within chance."""
-    told, usual = finding.score.label_accuracy, finding.score.label_baseline
-    if told is None or usual is None or usual >= 1:
-        return 0.0
-    chance = 2 * (usual * (1 - usual) / finding.score.rows) ** 0.5
-    return (told - usual) / (1 - usual) if told > usual + chance else 0.0
+    return max(fmean(max(0.0, column.gain) for column in finding.score.columns), label_gain(finding))
 
 
 def _hits(finding: Finding) -> float:

@@ -27,6 +27,9 @@ LEAST_GAIN = 0.01  # a smaller gain is not worth a word
 LEAST_RANK = 0.1  # nor is a smaller lead in rank correlation
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
 SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
+UNPROVEN = "fails the stricter test that covers all columns, trials and settings at once"
+LABEL = "the label"  # as reports name it among columns
+LABEL_LIMIT = 2.0  # standard errors above the most frequent class from which one trial's guess of labels counts
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -58,6 +61,7 @@ class Verdict:
     rows_exact: float | None = None  # rows hit beyond the best baseline: exactly, within 1 %, and by chance
     rows_1: float | None = None
     rows_1_chance: float | None = None
+    recovered: int = 0  # trials in which it is recovered exactly
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,7 @@ class Summary:
     pictures: Pictures | None = None
     label_accuracy: float | None = None  # share of rows whose class the curious guessed
     label_baseline: float | None = None
+    label: Verdict | None = None  # on the label, where the curious guessed it
     certificate: str = ""
     rows_at_risk: dict[str, float] = field(default_factory=dict)  # means over trials
 
@@ -142,6 +147,7 @@ def group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[I
 
 
 def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
+    labelled = [t for t in trials if t.score.label_accuracy is not None and t.score.label_baseline is not None]
     spoken = [trial for trial in trials if any(column.claims for column in trial.score.columns)]
     trials = spoken or trials  # a tree that asks for no unknown column says nothing, right or wrong
     scores = [trial.score for trial in trials]
@@ -176,8 +182,9 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         verdicts=tuple(sorted(verdicts, key=lambda v: (LEVELS.index(v.level), v.gain), reverse=True)),
         claims=sum(column.claims for score in scores for column in score.columns),
         pictures=_pictures([score.images for score in scores if score.images is not None]),
-        label_accuracy=_mean([score.label_accuracy for score in scores]),
-        label_baseline=_mean([score.label_baseline for score in scores]),
+        label_accuracy=_mean([trial.score.label_accuracy for trial in labelled]),
+        label_baseline=_mean([trial.score.label_baseline for trial in labelled]),
+        label=judge_label(labelled, settings) if labelled else None,
         certificate=_certificate([trial.certificate for trial in trials]),
         rows_at_risk=_means([score.rows_at_risk for score in scores]),
     )
@@ -185,7 +192,8 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
 
 def _means(counts: list[dict[str, float]]) -> dict[str, float]:
     """Counts of rows, the mean over trials; nothing where a trial of an older version did not count."""
-    return {name: fmean(one[name] for one in counts) for name in counts[0]} if all(counts) else {}
+    shared = [name for name in counts[0] if all(name in one for one in counts)]
+    return {name: fmean(one[name] for one in counts) for name in shared}
 
 
 def _certificate(told: list[str]) -> str:
@@ -235,10 +243,83 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
         score_correlation=fmean(part.score_correlation for part in shown),
         trials=len(parts),
         two_values=all(part.two_values for part in parts),
+        recovered=levels.count("exact"),
         rows_exact=_mean([part.rows_exact for part in shown]),
         rows_1=_mean([part.rows_1 for part in shown]),
         rows_1_chance=_mean([part.rows_1_chance for part in shown]),
     )
+
+
+def judge_label(trials: Sequence[Finding], settings: int) -> Verdict:
+    """The verdict on the label, by the rule of columns: its baseline is to name the most frequent class always."""
+    limit = float(norm.isf(FAMILY / (max(1, settings) * len(trials))))
+    levels = [_label_level(trial, limit) for trial in trials]
+    level = max(levels, key=LEVELS.index)
+    shown = [trial for trial, found in zip(trials, levels, strict=True) if found != "none"] or list(trials)
+    told = [(trial.score.label_accuracy or 0.0, trial.score.label_baseline or 0.0) for trial in shown]
+    right, usual = fmean(share for share, _ in told), fmean(share for _, share in told)
+    rows = min(trial.score.rows for trial in shown)
+    row_error = fmean(math.sqrt(r * (1 - r) / max(1, rows)) / (1 - u) if u < 1 else 0.0 for r, u in told)
+    gain, margin = interval([(r - u) / (1 - u) if u < 1 else 0.0 for r, u in told], row_error)
+    worst = levels.count(level) if level == "exact" else len(shown)
+    return Verdict(
+        column=LABEL,
+        level=level,
+        words=label_words(level, right, usual, worst, len(trials)),
+        gain=gain,
+        margin=margin,
+        leaking=len(shown) if level != "none" else 0,
+        r2=0.0,
+        rank=0.0,
+        error=1 - right,
+        best_baseline="most_frequent_class",
+        baseline_error=1 - usual,
+        exact=right,
+        within_1=right,
+        within_5=right,
+        within_10=right,
+        own_correlation=0.0,
+        score_correlation=0.0,
+        trials=len(trials),
+        two_values=True,
+        recovered=levels.count("exact"),
+    )
+
+
+def label_gain(finding: Finding) -> float:
+    """The share of the wrong labels of guessing the most frequent class that the attack gets right; 0 within chance."""
+    told, usual = finding.score.label_accuracy, finding.score.label_baseline
+    if told is None or usual is None or usual >= 1:
+        return 0.0
+    return (told - usual) / (1 - usual) if told > usual + LABEL_LIMIT * _label_error(finding) else 0.0
+
+
+def label_words(level: str, right: float, usual: float, leaking: int, trials: int) -> str:
+    """What is known of the label, in words.
+
+    >>> label_words("leak", 0.91, 0.5, 3, 3)
+    '91 % of the labels guessed, where the most frequent class alone gets 50 %'
+    """
+    if level == "none":
+        return "no leak above baseline"
+    some = "" if leaking == trials else f" in {leaking} of {trials} trials"
+    said = "every label is known" if right == 1 else f"{min(99, round(100 * right))} % of the labels guessed"
+    return f"{said}{some}, where the most frequent class alone gets {100 * usual:.0f} %"
+
+
+def _label_level(finding: Finding, limit: float) -> str:
+    """What one trial shows of the label. As with columns: what is recovered needs no further test, the rest does."""
+    gained = label_gain(finding)
+    if gained and (finding.score.label_accuracy or 0.0) >= ALL_EXACT and gained > 0.9:
+        return "exact"
+    ahead = (finding.score.label_accuracy or 0.0) - (finding.score.label_baseline or 0.0)
+    return "leak" if gained > LEAST_GAIN and ahead > limit * _label_error(finding) else "none"
+
+
+def _label_error(finding: Finding) -> float:
+    """The standard error of naming the most frequent class."""
+    usual = finding.score.label_baseline or 0.0
+    return math.sqrt(usual * (1 - usual) / max(1, finding.score.rows))
 
 
 def interval(values: Sequence[float], row_error: float) -> tuple[float, float]:
@@ -249,11 +330,16 @@ def interval(values: Sequence[float], row_error: float) -> tuple[float, float]:
     return mean, margin
 
 
+def recovered(part: ColumnScore) -> bool:
+    """Whether one trial gives a column away exactly; a rare value is not recovered by never naming it."""
+    return bool(part.claims) and part.exact >= ALL_EXACT and part.gain > 0.9
+
+
 def _level(part: ColumnScore, limit: float, rows: int) -> str:
     """What one trial shows of a column, with `limit` standard errors to spare."""
     if not part.claims or part.baseline_error <= 1e-12:
         return "none"  # nothing was said of it, or there was nothing to learn
-    if part.exact >= ALL_EXACT and part.gain > 0.9:  # a rare value is not recovered by never naming it
+    if recovered(part):
         return "exact"
     if part.gain - limit * part.gain_error > LEAST_GAIN:
         return "leak"
@@ -279,6 +365,8 @@ def in_words(
     'better than guessing by 38 ± 5 % in 2 of 5 trials'
     >>> in_words("exact", "values", 0.98, 0.02, 1.0, 9, 10)
     'recovered exactly in 9 of 10 trials'
+    >>> in_words("order", "values", -0.1, 0.05, 0.7, 1, 1)
+    'the order of the rows is learnt (rank correlation 0.70), the values are not'
     """
     some = "" if leaking in (0, trials) else f" in {leaking} of {trials} trials"
     if level == "exact":
@@ -287,8 +375,10 @@ def in_words(
     if level == "leak":
         by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
         return f"better than guessing by {by}{some}"
-    if level == "order" and two_values:
-        return f"high values are told from low ones (rank correlation {rank:.2f}){some}, the values are not learnt"
     if level == "order":
-        return f"the order of the rows is learnt (rank correlation {rank:.2f}){some}, the values are not"
+        what = "high values are told from low ones" if two_values else "the order of the rows is learnt"
+        rest = "the values are not learnt" if two_values else "the values are not"
+        if gain - margin > 0:
+            rest = f"of the values there is a hint: a gain of {100 * gain:.0f} ± {100 * margin:.0f} % {UNPROVEN}"
+        return f"{what} (rank correlation {rank:.2f}){some}, {rest}"
     return "no leak above baseline"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 
 from plumbob.audit.finding import Finding
-from plumbob.audit.judge import group
+from plumbob.audit.judge import group, label_gain, recovered
 
 
 def unlearnt(findings: Iterable[Finding]) -> list[str]:
@@ -29,8 +29,16 @@ def unlearnt(findings: Iterable[Finding]) -> list[str]:
                 f"{place} with {defence} gets {rates}: what it releases is of no use, so its protection is worth nothing"
             )
         else:
+            least = (
+                "" if any(map(_whole, trials)) else "its leak may be understated and "
+            )  # a whole leak has no more to it
             notes.append(
-                f"{place} ({'no defence' if defence == 'none' else defence}) gets {rates}: the model learnt nothing, so its "
-                "leak may be understated and the price of a defence means nothing"
+                f"{place} ({'no defence' if defence == 'none' else defence}) gets {rates}: the model learnt nothing, so "
+                f"{least}the price of a defence means nothing"
             )
     return notes
+
+
+def _whole(finding: Finding) -> bool:
+    """Whether a column, or the label, was recovered exactly."""
+    return any(map(recovered, finding.score.columns)) or label_gain(finding) == 1

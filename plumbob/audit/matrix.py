@@ -50,8 +50,10 @@ def phase(protocol: str) -> str:
 
 def role(threat: Threat) -> str:
     """Who is curious, in words."""
-    if not threat.active:
+    if not threat.active and threat.corrupted:
         return "the coordinator alone"
+    if not threat.active:
+        return "passive parties together" if len(threat.colluding) > 1 else "a passive party"
     helpers = ["passive parties"] if threat.colluding or threat.colluding_all_but is not None else []
     helpers += ["the coordinator"] if threat.corrupted else []
     return f"the active party with {' and '.join(helpers)}" if helpers else "the active party"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbob.audit.judge import LEVELS, SHARES, Summary, Verdict, group
+from plumbob.audit.judge import LEVELS, SHARES, UNPROVEN, Summary, Verdict, group
 from plumbob.threats import THREATS
 
 LEVEL_WORDS = {
@@ -99,7 +99,18 @@ class Answer:
 
     @property
     def level(self) -> str:
-        return max((column.level for column in self.columns), key=LEVELS.index, default="none")
+        judged = [*self.columns, *([self.label] if self.label else [])]
+        return max((one.level for one in judged), key=LEVELS.index, default="none")
+
+    @property
+    def label(self) -> ColumnAnswer | None:
+        """The worst that happens to the label, judged like a column; nothing where it is not learnt beyond chance."""
+        told = [
+            ColumnAnswer(self.scene, s.setting.attack, s.setting.unknown, "labels", s.rows, s.label)
+            for s in self.summaries
+            if s.label is not None and s.label.level in LEAKS
+        ]
+        return max(told, key=lambda one: one.severity, default=None)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -119,10 +130,13 @@ class Answer:
     @property
     def headline(self) -> str:
         total = len(self.columns)
+        if not self.leaking and self.label:
+            return f"Yes: the label leaks to {self.scene.learner}; no leak was found in {count(total, self.noun)}"
         if not self.leaking:
             return f"No leak above baseline was found in {count(total, self.noun)}"
         verb = "leaks" if self.leaking == 1 else "leak"
-        return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.scene.learner}"
+        too = ", and the label" if self.label else ""
+        return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.scene.learner}{too}"
 
     @property
     def breakdown(self) -> str:
@@ -138,7 +152,8 @@ class Answer:
             "none": "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
-        return f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
+        said = f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
+        return f"{said} Of the label: {self.label.words}." if self.label else said
 
     @property
     def attacks(self) -> tuple[str, ...]:
@@ -173,9 +188,13 @@ def overall(found: Sequence[Answer]) -> str:
     bare = [answer for answer in found if not defended(answer.scene.defence)]
     worst = worst_columns(bare or found)
     leaking = sum(column.level in LEAKS for column in worst)
+    label_too = any(answer.label for answer in bare or found)
+    if not leaking and label_too:
+        return f"Yes: the label leaks; no leak was found in {count(len(worst), nouns(found))}"
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"
-    return f"Yes: {leaking} of {count(len(worst), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
+    said = f"Yes: {leaking} of {count(len(worst), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
+    return f"{said}, and the label" if label_too else said
 
 
 def nouns(found: Iterable[Answer]) -> str:
@@ -185,19 +204,21 @@ def nouns(found: Iterable[Answer]) -> str:
 
 
 def pictures(answer: Answer) -> str:
-    """How good the best pictures are that an attack recovered, and the labels; empty without either."""
-    parts = []
+    """How good the best pictures are that an attack recovered; empty without any."""
     drawn = [(s.pictures, s.setting.attack) for s in answer.summaries if s.pictures is not None]
-    if drawn:
-        best, attack = max(drawn, key=lambda pair: pair[0].psnr)
-        parts.append(
-            f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
-        )
+    if not drawn:
+        return ""
+    best, attack = max(drawn, key=lambda pair: pair[0].psnr)
+    return f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
+
+
+def labels(answer: Answer) -> str:
+    """How many labels the best attack guessed; empty where none did."""
     told = [(s.label_accuracy, s.label_baseline) for s in answer.summaries if s.label_accuracy is not None]
-    if told:
-        right, usual = max(told, key=lambda pair: pair[0])
-        parts.append(f"Labels guessed: {percent(right)} (most frequent class {percent(usual or 0.0)}).")
-    return " ".join(parts)
+    if not told:
+        return ""
+    right, usual = max(told, key=lambda pair: pair[0])
+    return f"Labels guessed: {percent(right)} (most frequent class {percent(usual or 0.0)})."
 
 
 def how(answer: Answer) -> str:
@@ -205,7 +226,8 @@ def how(answer: Answer) -> str:
     if not answer.leaking:
         spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims)
         mute = [label(attack) for attack in answer.attacks if attack not in spoke]
-        tried = f"Tried without success: {sentence_list([label(attack) for attack in spoke])}." if spoke else ""
+        without = f"Tried without success{f' on {answer.noun}s' if answer.label else ''}"
+        tried = f"{without}: {sentence_list([label(attack) for attack in spoke])}." if spoke else ""
         silent = f"Found nothing to read: {sentence_list(mute)}." if mute else ""
         return " ".join(filter(None, (tried, silent)))
     winners = Counter(column.attack for column in answer.columns if column.level in LEAKS).most_common()
@@ -220,11 +242,14 @@ def sure(answer: Answer) -> str:
     words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
     worst = answer.columns[0].verdict if answer.columns else None
     if worst and worst.level == "exact":
-        words += f" The worst {answer.noun} was recovered in every trial."
+        times = "every trial" if worst.recovered == worst.trials else f"{worst.recovered} of {worst.trials} trials"
+        words += f" The worst {answer.noun} was recovered in {times}."
     elif worst:
         low, high = worst.gain - worst.margin, min(1.0, worst.gain + worst.margin)
         words += f" Largest gain over guessing: {percent(worst.gain)}"
         words += f" (95 % interval {percent(low)} to {percent(high)})."
+        if worst.level in ("none", "order") and low > 0:
+            words += f" That {UNPROVEN}, so it does not count as a leak of values."
     if trials[0] == 1:
         words += " One trial shows the error of sampling rows only; run more before you rely on it."
     return words
@@ -353,6 +378,8 @@ def _worst_case(worst: ColumnAnswer, noun: str) -> str:
         return f"Worst {noun}: {name}, high values told from low ones, rank correlation {abs(verdict.rank):.2f}."
     if verdict.level == "order":
         return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
+    if verdict.two_values:  # a guess between two values is close to neither
+        return f"Worst {noun}: {name}, {verdict.words}."
     return f"Worst {noun}: {name}, {percent(verdict.within_5)} of its values hit to within 5 % of {_range(noun)}."
 
 

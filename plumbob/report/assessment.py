@@ -15,6 +15,7 @@ from plumbob.audit.finding import Finding
 from plumbob.audit.flows import SHUT, Flow, flows_of
 from plumbob.audit.frontier import Frontier, frontiers
 from plumbob.audit.judge import Summary, summarise
+from plumbob.audit.matrix import phase
 from plumbob.audit.plan import Plan
 from plumbob.audit.run import unmeasured, untried
 from plumbob.audit.source import Source
@@ -25,6 +26,7 @@ from plumbob.report.page import POLICY, templates
 from plumbob.report.protection import size
 from plumbob.report.severity import Risk
 from plumbob.threats import THREATS, Threat
+from plumbob.transcript import COORDINATOR
 
 DEALT = ("active", "passive")  # whom columns are dealt out to at random
 NAMED = 200  # columns of a party that are listed by name
@@ -88,6 +90,7 @@ class Subject:
     gaps: tuple[str, ...]  # what could not be measured
     attacks: tuple[str, ...]  # of the plan
     notes: tuple[str, ...] = ()
+    untrained: tuple[str, ...] = ()  # protocols, as findings name them, of which only the prediction is played
 
 
 def subject(plan: Plan, source: Source) -> Subject:
@@ -115,6 +118,7 @@ def subject(plan: Plan, source: Source) -> Subject:
         gaps=(*gaps, *untried(plan)),
         attacks=plan.fitting_attacks,
         notes=source.notes,
+        untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
     )
 
 
@@ -133,16 +137,18 @@ def render(about: Subject, findings: Sequence[Finding], *, made: Mapping[str, st
             policy=POLICY,
             about=about,
             title=f"Data-protection impact assessment, appendix: {short(about.data)}",
-            members=[_member(member) for member in about.members],
+            members=[*map(_member, about.members), *_helper(about, findings)],
             dealt=", ".join(percent(share) for share in about.dealt),
             aligned=[_flow(flow) for flow in about.alignment],
             flows=_flow_tables(findings, choices),
+            untrained=_untrained(about, findings),
             views=[view for threat in about.threats for view in _views(about, threat, findings)],
             overall=words.overall(found),
             protected=bool(found) and all(words.defended(a.scene.defence) for a in found),
             initial=[_risk(one) for one in initial[:SHOWN]],
             left_out=max(0, len(initial) - SHOWN),
             counts=severity.counts(initial),
+            labelled=any(a.label for a in bare),
             severity_rule=severity.SEVERITY_RULE,
             likelihood_rule=severity.LIKELIHOOD_RULE,
             risk_rule=severity.RISK_RULE,
@@ -163,11 +169,32 @@ def _member(member: Member) -> dict[str, Any]:
     return {
         "name": short(member.name),
         "role": "active: holds the label" if member.active else "passive",
-        "columns": len(member.columns),
-        "rows": member.rows,
+        "columns": f"{len(member.columns):,}",
+        "rows": f"{member.rows:,}",
+        "dealt": True,
         "names": listed,
         "more": more,
     }
+
+
+def _helper(about: Subject, findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """The coordinator, where messages go to it or come from it."""
+    flows = [*about.alignment, *(flow for finding in findings for flow in finding.flows)]
+    if not any(COORDINATOR in (flow.sender, flow.receiver) for flow in flows):
+        return []
+    role = "coordinator: takes, combines and passes on messages; holds neither label nor columns"
+    return [{"name": COORDINATOR, "role": role, "columns": "0", "rows": "–", "dealt": False, "names": [], "more": 0}]
+
+
+def _untrained(about: Subject, findings: Iterable[Finding]) -> str:
+    """One sentence on the protocols whose flows show no training, as none is played."""
+    names = [label(name) for name in dict.fromkeys(f.protocol for f in findings) if name in about.untrained]
+    if not names:
+        return ""
+    return (
+        f"Training is not played in this audit for {sentence_list(names)}: the model was trained centrally or taken as given, "
+        "and only its prediction is shown and attacked. What crosses while it is trained has to be assessed apart."
+    )
 
 
 def _flow(flow: Flow) -> dict[str, Any]:

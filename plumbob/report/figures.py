@@ -85,13 +85,15 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
         gains = [column.verdict.gain for column in answer.columns]
         caption = f"{count(len(gains), 'column')}, each at its strongest attack."
         if len(gains) >= 5:
-            caption += f" Rank correlation with the gain: {_rank(own, gains)} for own columns,"
-            caption += f" {_rank(scores, gains)} for scores."
+            caption += f" Rank correlation with the gain: {_rank(own, gains)} for the mean over own columns,"
+            caption += f" {_rank(scores, gains)} for that over scores."
         rows = tuple(
             (short(c.verdict.column), f"{a:.2f}", f"{b:.2f}", percent(c.verdict.gain))
             for c, a, b in zip(answer.columns, own, scores, strict=True)
         )
-        figures.append(Figure(heading, caption, drawings, ("column", "own columns", "scores", "gain"), rows))
+        figures.append(
+            Figure(heading, caption, drawings, ("column", "mean over own columns", "mean over scores", "gain"), rows)
+        )
     return figures
 
 
@@ -225,7 +227,7 @@ def _correlation(columns: Sequence[ColumnAnswer], values: Sequence[float], name:
         Dot(
             value,
             column.verdict.gain,
-            f"{short(column.verdict.column)}: correlation {value:.2f}, gain {percent(column.verdict.gain)}",
+            f"{short(column.verdict.column)}: mean correlation {value:.2f}, gain {percent(column.verdict.gain)}",
             column.level,
         )
         for column, value in zip(columns, values, strict=True)

@@ -15,8 +15,8 @@ from plumbob.report.answer import LEVEL_WORDS, label, sentence_list, short
 RUN, FITS, NONE = "run", "fits, not run", "none fits"
 READ = (
     "Every threat that Plumbob knows, not only those of this plan. An attack that was run is named with the worst it "
-    "found on any column, under any defence of the plan. One that fits and was not run may find more: name its threat or "
-    "the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety."
+    "found on any column or the label, under any defence of the plan. One that fits and was not run may find more: name "
+    "its threat or the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety."
 )
 PAGE = """# Who could learn what, and how
 
@@ -34,10 +34,11 @@ class Attempt:
 
     attack: str
     level: str
+    of_label: bool = False  # whether it did worse to the label than to any column
 
     @property
     def words(self) -> str:
-        return f"{label(self.attack)}: {LEVEL_WORDS[self.level]}"
+        return f"{label(self.attack)}: {LEVEL_WORDS[self.level]}{' (the label)' if self.of_label else ''}"
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,12 @@ class Grid:
 def grids(blocks: Sequence[Block], summaries: Sequence[Summary]) -> list[Grid]:
     """The matrix joined with what was found."""
     found = group(summaries, lambda s: (s.setting.protocol, s.setting.threat, s.setting.attack))
-    levels = {key: max((s.level for s in parts), key=LEVELS.index) for key, parts in found.items()}
+    attempts = {key: _attempt(key[-1], parts) for key, parts in found.items()}
     return [
         Grid(
             f"{label(block.protocol)}, attacked in {block.phase}",
             tuple(
-                _cell(row, {a: v for (p, t, a), v in levels.items() if (p, t) == (block.protocol, row.threat)})
+                _cell(row, [made for (p, t, _), made in attempts.items() if (p, t) == (block.protocol, row.threat)])
                 for row in block.rows
             ),
         )
@@ -75,14 +76,20 @@ def grids(blocks: Sequence[Block], summaries: Sequence[Summary]) -> list[Grid]:
     ]
 
 
-def _cell(row: Row, levels: dict[str, str]) -> Cell:
-    others = [label(name) for name in row.fits if name not in levels]
+def _attempt(attack: str, summaries: Sequence[Summary]) -> Attempt:
+    column = max((s.level for s in summaries), key=LEVELS.index)
+    told = max((s.label.level for s in summaries if s.label), key=LEVELS.index, default="none")
+    return Attempt(attack, max(column, told, key=LEVELS.index), LEVELS.index(told) > LEVELS.index(column))
+
+
+def _cell(row: Row, attempts: Sequence[Attempt]) -> Cell:
+    others = [label(name) for name in row.fits if name not in {made.attack for made in attempts}]
     return Cell(
         threat=short(row.threat),
         role=row.role,
         knows=row.knows,
-        state=RUN if levels else FITS if row.fits else NONE,
-        attempts=tuple(Attempt(name, level) for name, level in levels.items()),
+        state=RUN if attempts else FITS if row.fits else NONE,
+        attempts=tuple(attempts),
         others=sentence_list(others),
         reasons=_reasons(row),
     )

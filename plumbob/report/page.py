@@ -170,6 +170,7 @@ def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
         "knowledge": answer.scene.knowledge,
         "how": words.how(answer),
         "pictures": words.pictures(answer),
+        "labels": words.labels(answer),
         "risk": risk.sentence(answer),
         "sure": words.sure(answer),
         "scope": words.scope(answer),

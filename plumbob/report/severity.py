@@ -17,7 +17,7 @@ STEPS = ("none found", "limited", "significant", "maximal")
 RISKS = ("none found", "low", "medium", "high")
 HALF = 0.5  # of guessing's error removed, from which a leak is significant
 SEVERITY_RULE = (
-    ("maximal", "the values are recovered exactly"),
+    ("maximal", "the values (of the label: the classes) are recovered exactly"),
     ("significant", "at least half of guessing’s error is removed"),
     ("limited", "less than half is removed, or only the order of the rows is learnt"),
     ("none found", "no attack that was tried beat guessing"),
@@ -75,20 +75,29 @@ def likelihood(column: ColumnAnswer, threat: Threat | None) -> str:
 
 
 def risks(found: Iterable[Answer], threats: Mapping[str, Threat]) -> list[Risk]:
-    """Every column of every data set and protocol once, at the threat and attack of its highest risk; worst first."""
+    """Every column of every data set and protocol once, at the threat and attack of its highest risk; worst first.
+
+    The label is among them where it is learnt.
+    """
     every = [
         Risk(column, severity(column), likelihood(column, threats.get(column.scene.threat)))
         for answer in found
-        for column in answer.columns
+        for column in (*answer.columns, *([answer.label] if answer.label else []))
     ]
-    places = group(every, lambda r: (r.column.scene.data, r.column.scene.protocol, r.column.verdict.column))
+    places = group(every, lambda r: (r.column.scene.protocol, *_what(r)))
     worst = [max(parts, key=lambda risk: risk.rank) for parts in places.values()]
     return sorted(worst, key=lambda risk: risk.rank, reverse=True)
 
 
 def counts(found: Sequence[Risk]) -> dict[str, int]:
-    """How many columns stand at each risk, the highest first."""
-    return {level: sum(risk.level == level for risk in found) for level in reversed(RISKS)}
+    """How many columns (with the label) stand at each risk, the highest first; a column counts once, by its worst protocol."""
+    worst = [max((risk.level for risk in parts), key=RISKS.index) for parts in group(found, _what).values()]
+    return {level: worst.count(level) for level in reversed(RISKS)}
+
+
+def _what(risk: Risk) -> tuple[str, bool, str]:
+    """Which column of which data, or the label."""
+    return risk.column.scene.data, risk.column.metric == "labels", risk.column.verdict.column
 
 
 def tone(level: str) -> str:

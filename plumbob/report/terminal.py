@@ -82,7 +82,7 @@ def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool
     if not alone:
         icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.scene.threat)})" if threat else ""
         say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
-    said = (words.how(answer), risk.short_sentence(answer), words.pictures(answer))
+    said = (words.how(answer), risk.short_sentence(answer), words.pictures(answer), words.labels(answer))
     for sentence in filter(None, (*said, words.sure(answer), words.scope(answer)) if alone else said):
         say(console, f"  {sentence}")
 

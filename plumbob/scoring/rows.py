@@ -3,7 +3,8 @@
 A cell is hit if the guess lies within so much of the column's range. Per column and tolerance the baseline is the one guess
 without messages that hits most of its cells, the column's most crowded constant among them (known to scoring only). What is
 hit beyond it is counted by column, and by row: a row counts at a share s if at least s of its columns are hit, and at least
-s of those that the baseline misses. The same guesses, dealt to other rows, tell how much of it is chance.
+s of those that the baseline misses. Rows that are hit at all, whatever the baseline does, are counted beside it. The same
+guesses, dealt to other rows, tell how much is chance.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ Hits = NDArray[np.bool_]
 class AtRisk:
     """Counts of rows, and by column; `chance` is the mean of the same over deals."""
 
-    rows: dict[str, float]  # any_1, half_1, ..., all_5, and each with _chance
+    rows: dict[
+        str, float
+    ]  # any_1, half_1, ..., all_5, and each with _chance; with _hit: whether guessing hits too or not
     exact: IntArray  # by column
     within_1: IntArray
     chance_1: FloatArray
@@ -42,6 +45,8 @@ def at_risk(
     rows: dict[str, float] = {}
     for name in ("1", "5"):
         rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name]).items()}
+        every = np.ones_like(missed[name])
+        rows |= {f"{share}_{name}_hit": float(n) for share, n in _counts(hit[name], every).items()}
     rows |= {f"{share}_{name}_chance": 0.0 for name in ("1", "5") for share in SHARES}
     chance = np.zeros(guess.shape[1])
     for order in [rng.permutation(len(guess)) for _ in range(DEALS)]:

@@ -136,6 +136,40 @@ def test_severity_goes_by_what_was_learnt() -> None:
         assert (one.level == "none found") == (level == "none")
 
 
+def test_the_label_has_a_risk_of_its_own() -> None:
+    found = samples.values(threat="passive-training")
+    known = [replace(f, score=replace(f.score, label_accuracy=1.0, label_baseline=0.5)) for f in found]
+    worst = severity.risks(answers(summarise(known)), THREATS)
+    told = {risk.column.verdict.column: risk for risk in worst}["the label"]
+    assert (told.severity, told.likelihood, told.level) == ("maximal", "maximal", "high")
+    text = text_of(render(about(threats=(THREATS["passive-training"],)), with_flows(known), made={}))
+    assert "leak to a passive party, and the label." in text
+    assert "the label every label is known, where the most frequent class alone gets 50 % a passive party" in text
+    partly = [replace(f, score=replace(f.score, label_accuracy=0.7, label_baseline=0.5)) for f in found]
+    less = {r.column.verdict.column: r for r in severity.risks(answers(summarise(partly)), THREATS)}
+    assert less["the label"].severity == "limited"
+    chance = [replace(f, score=replace(f.score, label_accuracy=0.51, label_baseline=0.5)) for f in found]
+    assert "the label" not in {r.column.verdict.column for r in severity.risks(answers(summarise(chance)), THREATS)}
+
+
+def test_a_column_counts_once_over_protocols() -> None:
+    both = samples.values() + samples.values(protocol="neural_network", shares=(0.2,), attacks=("equality_solving",))
+    found = severity.risks(answers(summarise(both)), THREATS)
+    assert len(found) == 2 * len(samples.NAMES)
+    assert severity.counts(found) == severity.counts(severity.risks(answers(summarise(samples.values())), THREATS))
+
+
+def test_training_that_is_not_played_is_named_and_the_coordinator_is_listed() -> None:
+    findings = with_flows(samples.values())
+    text = text_of(render(about(untrained=("logistic_regression",)), findings, made={}))
+    assert "Training is not played in this audit for logistic regression" in text
+    assert (
+        "coordinator coordinator: takes, combines and passes on messages; holds neither label nor columns – 0" in text
+    )
+    assert "Training is not played" not in text_of(render(about(), findings, made={}))
+    assert "coordinator: takes" not in text_of(render(about(), samples.values(), made={}))  # it is in no flow
+
+
 def test_where_nothing_leaks_no_risk_is_found_and_that_is_no_proof() -> None:
     page = render(about(), with_flows(samples.harmless()), made={})
     text = text_of(page)
@@ -185,6 +219,7 @@ def test_an_audit_writes_it_from_its_own_run(tmp_path: Path) -> None:
     text = text_of((tmp_path / "out" / "assessment.html").read_text(encoding="utf-8"))
     assert "Tell tumours apart" in text
     assert "mean radius" in text
+    assert "Training is not played in this audit for logistic regression" in text
     assert 'href="assessment.html"' in result.report.read_text(encoding="utf-8")
     assert [bool(finding.flows) for finding in result.findings] == [True, False]  # of the first trial
     assert sum(flow.bytes for flow in result.findings[0].flows) == result.findings[0].bytes_sent

@@ -17,19 +17,23 @@ from plumbob.audit.frontier import frontiers
 from plumbob.audit.gate import Gate
 from plumbob.audit.judge import in_words, summarise
 from plumbob.audit.learnt import unlearnt
-from plumbob.audit.matrix import matrix, of_plan
+from plumbob.audit.matrix import Block, matrix, of_plan, row
 from plumbob.audit.plan_file import make_plan
-from plumbob.report.answer import answers
+from plumbob.protocols import PROTOCOLS, TRAINING
+from plumbob.report.answer import answers, how, overall, sure
 from plumbob.report.before_after import before_after
 from plumbob.report.gating import outcome
 from plumbob.report.matrix import grids, markdown
 from plumbob.report.page import render
-from plumbob.report.risk import sentence, short_sentence
+from plumbob.report.risk import of_column, sentence, short_sentence
 from plumbob.report.terminal import print_summary
+from plumbob.threats import THREATS
 
 DOCS = Path(__file__).parents[2] / "docs"
 COUNTS = {"all_1": 41.0, "half_1": 80.0, "any_1": 200.0, "all_5": 3.0, "half_5": 0.0, "any_5": 220.0}
 COUNTS |= {f"{name}_chance": 0.0 for name in COUNTS}
+HIT = {"all_1": 50.0, "half_1": 90.0, "any_1": 300.0, "all_5": 60.0, "half_5": 95.0, "any_5": 310.0}
+COUNTS |= {f"{name}_hit": number for name, number in HIT.items()}
 
 
 def told(findings: list[Finding], **counts: float) -> list[Finding]:
@@ -43,7 +47,7 @@ def test_the_page_of_the_docs_is_made_from_the_code() -> None:
 
 def test_every_cell_of_the_matrix_has_attacks_or_a_reason() -> None:
     rows = [(block, row) for block in matrix() for row in block.rows]
-    assert len(rows) == 9 * 9
+    assert len(rows) == len(PROTOCOLS | TRAINING) * len(THREATS)
     assert all(row.fits or row.reasons for _, row in rows)
     cell = next(r for b, r in rows if (b.protocol, r.threat) == ("logistic_regression", "active-black-box"))
     assert dict(cell.reasons)["needs the model (white box)"]
@@ -60,6 +64,7 @@ def test_a_report_says_what_was_run_what_fits_and_why_none_does() -> None:
     assert cells["active-black-box-auxiliary"].state == "fits, not run"
     assert cells["coordinator"].state == "none fits"
     assert cells["coordinator"].reasons
+    assert (cells["coordinator"].role, cells["passive-training"].role) == ("the coordinator alone", "a passive party")
 
 
 def test_no_listing_is_cut_in_a_narrow_terminal() -> None:
@@ -73,18 +78,53 @@ def test_no_listing_is_cut_in_a_narrow_terminal() -> None:
 def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
     answer = answers(summarise(told(samples.values(shares=(0.3,)))))[0]
     assert sentence(answer).startswith(
-        "41 of 1,000 people have all 10 hidden columns recovered to within 1 %, 80 at least half"
+        "50 of 1,000 people have all 10 hidden columns recovered to within 1 %, and for 41 of them guessing would have missed "
+        "at least one; at least half of them 90 (80 beyond guessing), at least one 300 (200 beyond guessing)"
     )
-    assert (
-        short_sentence(answer)
-        == "41 of 1,000 people have all 10 hidden columns recovered to within 1 %, 200 at least one."
+    assert "Within 5 %: 60 have all." in sentence(answer)
+    assert short_sentence(answer) == (
+        "50 of 1,000 people have all 10 hidden columns recovered to within 1 % (41 beyond guessing); at least one 300 "
+        "(200 beyond guessing)."
     )
-    some = answers(summarise(told(samples.values(shares=(0.3,)), all_1=3.0)))[0]
+    some = answers(summarise(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0)))[0]
     assert sentence(some).startswith("Fewer than 5 of 1,000 people")
+    dealt = {"all_1_chance": 41.0, "half_1_chance": 80.0, "any_1_chance": 190.0}
+    assert (
+        short_sentence(answers(summarise(told(samples.values(shares=(0.3,)), **dealt)))[0]) == ""
+    )  # no more than chance
     none = answers(summarise(told(samples.harmless())))[0]
     assert "that is chance" in sentence(none)
     assert short_sentence(none) == ""
     assert sentence(answers(summarise(samples.values()))[0]) == ""  # findings of an older version
+
+
+def test_people_whom_guessing_gets_too_are_recovered_all_the_same() -> None:
+    every = dict.fromkeys((f"{share}_{at}_hit" for share in ("all", "half", "any") for at in "15"), 1_000.0)
+    beyond = dict.fromkeys(("all_1", "half_1", "any_1"), 988.0)
+    answer = answers(summarise(told(samples.values(shares=(0.3,)), **every, **beyond)))[0]
+    assert sentence(answer).startswith("1,000 of 1,000 people have all 10 hidden columns recovered")
+    assert "for 988 of them guessing would have missed at least one" in sentence(answer)
+
+
+def test_counts_of_older_versions_say_what_they_count() -> None:
+    old = {name: number for name, number in COUNTS.items() if not name.endswith("_hit")}
+    findings = samples.values(shares=(0.3,))
+    mixed = [replace(f, score=replace(f.score, rows_at_risk=COUNTS if f.trial else old)) for f in findings]
+    answer = answers(summarise(mixed))[0]
+    assert sentence(answer).startswith(
+        "41 of 1,000 people have all 10 hidden columns recovered to within 1 % where guessing misses at least one;"
+    )
+    assert "at least one 200 beyond guessing" in short_sentence(answer)
+
+
+def test_rows_of_a_column_are_told_with_what_guessing_gets() -> None:
+    verdict = answers(summarise(samples.values(shares=(0.3,))))[0].columns[0].verdict
+    verdict = replace(verdict, within_1=1.0, exact=1.0, rows_1=69.0, rows_exact=80.0, rows_1_chance=12.0)
+    assert of_column(verdict, 158) == (
+        "within 1 % for 158 of 158 rows (100 %), all of them exactly; guessing misses 69 of these, by chance 12"
+    )
+    assert "60 exactly" in of_column(replace(verdict, exact=60 / 158, rows_exact=50.0), 158)
+    assert of_column(replace(verdict, rows_1=0.0), 158) == "no row recovered that guessing misses"
 
 
 def test_old_findings_still_load() -> None:
@@ -131,6 +171,9 @@ def test_a_model_that_learnt_nothing_is_said_to() -> None:
     assert unlearnt([replace(f, usual_class=0.6) for f in flat]) == []
     assert unlearnt([replace(f, usual_class=None) for f in flat]) == []
     assert unlearnt([replace(f, usual_class=0.8, withheld=0.5, model_accuracy=0.45) for f in flat]) == []
+    assert "understated" not in unlearnt(flat)[0]  # a column is recovered exactly: there is no more of it to find
+    partly = [f for f in flat if f.attack != "box_solving"]
+    assert "its leak may be understated and the price" in unlearnt(partly)[0]
     noisy = [replace(f, defence="noise", model_accuracy=0.5, usual_class=0.6) for f in flat]
     assert "of no use" in unlearnt([*(replace(f, usual_class=0.6) for f in flat), *noisy])[0]
     shown = io.StringIO()
@@ -148,10 +191,70 @@ def test_two_values_have_no_order() -> None:
     assert "told from low ones" in found.breakdown
 
 
+def test_two_values_that_leak_are_not_said_to_be_missed() -> None:
+    """A guess between two values is within 5 % of neither, and still tells which it is."""
+    base = samples.column("member", 0.01, np.random.default_rng(0))
+    for two_values, words in ((True, "better than guessing by 7"), (False, "0 % of its values hit to within 5 %")):
+        column = replace(base, two_values=two_values, within_5=0.0)
+        assert f"Worst column: member, {words}" in how(answers(summarise([samples.finding([column])]))[0])
+
+
+def test_a_gain_that_is_not_called_a_leak_is_explained() -> None:
+    base = samples.column("visits", 0.028, np.random.default_rng(0), rank=0.6)
+    found = answers(summarise([samples.finding([replace(base, gain=0.31, gain_error=0.117)])]))[0]
+    assert found.columns[0].level == "order"
+    assert "a gain of 31 ± 23 % fails the stricter test that covers all columns" in found.columns[0].words
+    assert "so it does not count as a leak of values" in sure(found)
+    plain = answers(summarise([samples.finding([replace(base, gain=0.1, gain_error=0.117)])]))[0]
+    assert "stricter" not in plain.columns[0].words + sure(plain)
+
+
+def test_a_column_that_is_recovered_at_times_is_not_said_to_be_always() -> None:
+    rng = np.random.default_rng(0)
+    trials = [samples.finding([samples.column("visits", error, rng)], trial=i) for i, error in enumerate((0.0, 0.01))]
+    assert "The worst column was recovered in 1 of 2 trials." in sure(answers(summarise(trials))[0])
+    assert "recovered in every trial" in sure(answers(summarise(trials[:1]))[0])
+
+
+def labelled(findings: list[Finding], right: float, usual: float = 0.5) -> list[Finding]:
+    return [replace(f, score=replace(f.score, label_accuracy=right, label_baseline=usual)) for f in findings]
+
+
+def test_the_label_is_part_of_the_answer() -> None:
+    findings = labelled(samples.values(threat="passive-training"), 1.0)
+    found = answers(summarise(findings))
+    assert found[0].headline == "Yes: 7 of 10 columns leak to a passive party, and the label"
+    assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
+    other = answers(summarise(findings + samples.values(threat="active-training")))
+    assert overall(other) == "Yes: 7 of 10 columns leak, and the label"
+    shown = io.StringIO()
+    print_summary(findings, Console(file=shown, width=200))
+    assert "leak to a passive party, and the label." in shown.getvalue()
+    page = render(findings, title="t", question="", plan="", environment={}, notes=[], command="")
+    assert "<dt>Labels</dt><dd>Labels guessed: 100" in page
+    assert "<dt>Pictures</dt>" not in page
+
+
+def test_a_label_alone_is_a_leak_and_chance_is_none() -> None:
+    only = answers(summarise(labelled(samples.harmless(), 0.8)))[0]
+    assert only.headline == "Yes: the label leaks to the active party; no leak was found in 10 columns"
+    assert only.level == "leak"
+    assert how(only).startswith("Tried without success on columns")
+    # 2.5 standard errors in every trial: of five tests at once, that is not enough for any
+    lucky = answers(summarise(labelled(samples.harmless(), 0.54)))[0]
+    assert (lucky.level, lucky.label) == ("none", None)
+    same = answers(summarise(labelled(samples.harmless(), 1.0, 1.0)))[0]
+    assert same.label is None  # there is one class only
+    (grid,) = grids(
+        [Block("logistic_regression", "prediction", (row("logistic_regression", THREATS["active"]),))], only.summaries
+    )
+    assert [made.words for made in grid.cells[0].attempts] == ["generative regression: leaking (the label)"]
+
+
 def test_counts_come_from_a_real_score() -> None:
     from plumbob.attacks.base import Guess
     from plumbob.scoring.score import score, truth_of
-    from plumbob.threats import THREATS, cut
+    from plumbob.threats import cut
     from tests.worlds import world
 
     log = world()

@@ -30,11 +30,24 @@ def test_rows_that_are_recovered_whole_half_or_in_one_column_are_counted() -> No
 
 def test_naming_the_usual_value_of_a_column_puts_nobody_at_risk() -> None:
     truth = (np.random.default_rng(2).uniform(size=(300, 3)) < 0.1).astype(float)
-    assert set(counted(np.zeros_like(truth), truth).values()) == {0.0}
+    usual = counted(np.zeros_like(truth), truth)
+    assert {usual[name] for name in usual if not name.endswith("_hit")} == {0.0}
+    assert usual["all_1_hit"] == (truth == 0).all(axis=1).sum()
     found = at_risk(truth, truth, squared_errors(truth, np.zeros((300, 0))), np.random.default_rng(0))
     assert (
         found.within_1.tolist() == found.exact.tolist() == truth.sum(axis=0).tolist()
     )  # the rare value is what is learnt
+
+
+def test_recovered_rows_are_counted_whether_guessing_gets_them_or_not() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 2, size=(158, 4)).astype(float)
+    whole = counted(truth, truth)
+    assert whole["all_1_hit"] == whole["any_1_hit"] == 158 > whole["all_1"]
+    blurred = counted(truth + rng.normal(0, 0.02, truth.shape), truth)
+    for share in ("any", "half", "all"):
+        assert blurred[f"{share}_1"] <= blurred[f"{share}_1_hit"] <= blurred[f"{share}_5_hit"]
+    assert blurred["all_1_hit"] <= blurred["half_1_hit"] <= blurred["any_1_hit"]
 
 
 def test_guesses_of_other_people_are_chance() -> None:
@@ -46,5 +59,7 @@ def test_guesses_of_other_people_are_chance() -> None:
 
 
 def test_constant_columns_and_one_row_are_survived() -> None:
-    assert set(counted(np.ones((5, 2)), np.ones((5, 2))).values()) == {0.0}
+    same = counted(np.ones((5, 2)), np.ones((5, 2)))
+    assert {number for name, number in same.items() if not name.endswith("_hit")} == {0.0}
+    assert same["all_1_hit"] == 5
     assert counted(np.zeros((1, 1)), np.ones((1, 1)))["any_1"] == 0
