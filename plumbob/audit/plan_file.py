@@ -129,7 +129,10 @@ def _rooted(entry: Any, folder: Path) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     paths = {key: entry[key] for key in PATHS if isinstance(entry.get(key), str)}
-    return dict(entry) | {key: str((folder / path).resolve()) for key, path in paths.items()}
+    try:
+        return dict(entry) | {key: str((folder / path).resolve()) for key, path in paths.items()}
+    except (ValueError, OSError, RuntimeError) as error:  # a zero byte, a name too long, links in a circle
+        raise BadInput(f"'{next(iter(paths))}': expected the path of a file, got one that no file can have") from error
 
 
 def _sentence(error: ValidationError) -> str:
