@@ -38,7 +38,7 @@ def read_torch(data: bytes, *, trust_code: bool) -> OwnModel:
                 "if you trust it"
             ) from error
         loaded = _module(torch.load(io.BytesIO(data), map_location="cpu", weights_only=False))
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:
         raise BadInput("it is no file of torch.save, or not whole") from error
     return _own(loaded)
 

@@ -6,6 +6,7 @@ import io
 import json
 import random
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def _models() -> dict[str, bytes]:
     found = {path.name: path.read_bytes() for path in sorted(FIXTURES.iterdir()) if path.suffix in (".onnx", ".ubj")}
     found |= {name: (FIXTURES / name).read_bytes() for name in ("xgboost-2.json", "xgboost-3.json")}
     for name, sizes in (("linear.pt", (4, 3)), ("network.pt", (4, 5, 2))):
-        layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        layers = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
         state = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.ReLU()))).state_dict()
         file = io.BytesIO()
         torch.save({key: torch.full_like(value, 0.1) for key, value in state.items()}, file)
@@ -119,7 +120,7 @@ def make_findings(rng: random.Random) -> Files:
 
 def read_the_findings(folder: Path) -> None:
     for finding in read_findings(folder / "findings.jsonl"):
-        finding.key
+        assert isinstance(finding.key, str)
 
 
 def make_runs(rng: random.Random) -> Files:

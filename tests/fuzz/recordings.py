@@ -1,6 +1,6 @@
 """Targets that read recorded runs: transcripts and views as bundles, and recordings in plain files.
 
-Half of the damaged bundles are sealed again (checksums and the chain of hashes), so that what lies behind those checks is reached.
+Most of the damaged bundles are sealed again (checksums, the chain of hashes), so that what lies behind those checks is reached.
 """
 
 from __future__ import annotations
