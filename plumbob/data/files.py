@@ -201,4 +201,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     named = [name for name in frame.index.names if name is not None]
     frame = frame.reset_index() if named else frame.reset_index(drop=True)
     frame.columns = pd.Index([str(name) for name in frame.columns])
+    for place, kind in enumerate(frame.dtypes, 1):
+        if isinstance(kind, pd.StringDtype):
+            try:
+                pyarrow.array(frame.iloc[:, place - 1].array).validate(full=True)
+            except pyarrow.ArrowInvalid as error:
+                raise BadInput(f"'{path}': the text of column {place} is not UTF-8; write the file again") from error
     return frame

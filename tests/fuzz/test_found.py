@@ -68,6 +68,15 @@ def test_lists_and_bytes_in_parquet(tmp_path: Path) -> None:
         )
 
 
+def test_text_in_parquet_that_is_not_utf_8(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(
+        pyarrow.table({"a": ["once", "upon"]}), tmp_path / "t.parquet", compression="none", use_dictionary=False
+    )
+    data = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(data.replace(b"once", b"on\xa1e"))
+    assert "the text of column 1 is not UTF-8" in refused(read_frame, tmp_path / "t.parquet")
+
+
 def test_whole_numbers_beyond_floats() -> None:
     frame = pd.DataFrame({"a": [10**400, 1, 2]}, dtype=object)
     assert "numbers beyond 1e308" in refused(prepare, frame, name="t", where="party 't'")
