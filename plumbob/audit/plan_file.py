@@ -79,6 +79,8 @@ def make_plan(raw: Any, source: str = "plan", folder: Path = Path(), *, trust_co
             return plan.swept() if swept else plan
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{source}: it holds half a character (a lone surrogate); write whole ones") from error
     except RecursionError as error:
         raise BadInput(f"{source}: nested too deeply") from error
     except BadInput as error:

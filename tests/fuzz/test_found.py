@@ -48,6 +48,16 @@ def test_a_path_with_a_zero_byte() -> None:
     assert "'recorded': expected the path of a file" in refused(make_plan, {"data": {"recorded": "a\0b"}})
 
 
+@pytest.mark.parametrize("part", ["protocols", "defences"])
+def test_a_setting_called_name(part: str) -> None:
+    name = {"protocols": "decision_tree", "defences": "rounding"}[part]
+    assert "'name' is no setting" in refused(make_plan, {part: [{"name": name, "settings": {"name": 1}}]})
+
+
+def test_half_a_character_in_a_plan() -> None:
+    assert "half a character" in refused(plan_from_text, 'protocols: [{model: "\\ud800.onnx"}]', "plan", Path())
+
+
 def test_a_tower_of_brackets_takes_no_time() -> None:
     """A hundred thousand of them took hours."""
     assert "nested too deeply" in refused(plan_from_text, "data: " + "[" * 100_000, "plan", Path())
