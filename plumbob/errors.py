@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 Kind = TypeVar("Kind")
 
 
+JOINERS = "\u200c\u200d"  # some scripts and emoji need them; every other format character could disguise a name
+LONGEST = 2_000  # characters of a sentence; of a longer one the ends are kept, which say where and how to mend it
+
+
 class BadInput(Exception):
-    """Something the user gave cannot be used; the message is one sentence that says what, where and how to mend it."""
+    """Something the user gave cannot be used; the message is one sentence that says what, where and how to mend it.
+
+    Names in it come from files: what would break the line, steer a terminal or fill a screen is left out.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        line = one_line(sentence)
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 4 :]}")
+
+
+def one_line(text: str) -> str:
+    """The text on one line, without the characters that steer a terminal or turn the direction of writing.
+
+    >>> one_line("two\\nlines, \\x1b[31mred")
+    'two lines, [31mred'
+    """
+    kept = []
+    for char in text:
+        category = unicodedata.category(char)
+        if char in "\t\n\r\v\f" or category in ("Zl", "Zp"):
+            kept.append(" ")
+        elif category not in ("Cc", "Cs") and (category != "Cf" or char in JOINERS):
+            kept.append(char)
+    return "".join(kept)
 
 
 def suggest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:

@@ -17,7 +17,7 @@ from plumbob import bundle
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray
-from plumbob.transcript import COORDINATOR, Message, Transcript
+from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,10 @@ class View:
         if meta.get("kind") != "view":
             raise BadInput(f"{path} holds no view but '{meta.get('kind')}'")
         try:
+            check_words(path, meta, ("protocol", "active"), ("curious", "classes", "unknown_names"))
+            for i, header in enumerate(meta["messages"]):
+                check_message(path, i, header)
+            _check_own(path, arrays, len(meta["unknown_names"]))
             messages = tuple(
                 Message(**header, payload=arrays[f"message/{i}"]) for i, header in enumerate(meta["messages"])
             )
@@ -275,6 +279,18 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
         notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()},
     )
+
+
+def _check_own(path: Path, arrays: dict[str, Array], names: int) -> None:
+    """Positions of columns that are such, a name for every unknown one, and the cells of the known ones."""
+    known, unknown, own = arrays["known"], arrays["unknown"], arrays["own"]
+    if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (known, unknown)):
+        raise BadInput(f"{path}: 'known' and 'unknown': expected positions of columns")
+    every = np.sort(np.concatenate([known, unknown]))
+    if len(unknown) != names or not np.array_equal(every, np.arange(len(every))):
+        raise BadInput(f"{path}: 'known' and 'unknown': expected every column once, and a name for each unknown one")
+    if own.ndim != 2 or own.shape[1] != len(known) or own.dtype.kind != "f":
+        raise BadInput(f"{path}: 'own': expected a table of {len(known)} columns, got {own.dtype} of {own.shape}")
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:

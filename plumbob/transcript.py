@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import math
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -157,7 +159,8 @@ class Transcript:
         if meta.get("kind") != "transcript":
             raise BadInput(f"{path} holds no transcript but '{meta.get('kind')}'")
         try:
-            features = tuple(_feature(entry) for entry in meta["features"])
+            check_words(path, meta, ("protocol", "active"), ("parties", "classes"))
+            features = tuple(_feature(path, entry) for entry in meta["features"])
             log = cls(meta["protocol"], meta["active"], tuple(meta["parties"]), features, tuple(meta["classes"]))
             for message in _checked(path, meta, arrays):
                 log._messages.append(message)
@@ -175,6 +178,7 @@ def _checked(path: Path, meta: dict[str, Any], arrays: dict[str, Array]) -> Iter
     if recorded != len(meta["messages"]):
         raise BadInput(f"{path}: {len(meta['messages'])} messages are listed, {recorded} are there")
     for i, entry in enumerate(meta["messages"]):
+        check_message(path, i, entry)
         header = {key: entry[key] for key in ("sender", "receiver", "phase", "round", "name")}
         if f"message/{i}" not in arrays:
             raise BadInput(f"{path}: message {i} is missing")
@@ -193,11 +197,39 @@ def _trimmed(message: Message) -> dict[str, Any]:
     return {"whole": message.whole, "size": message.size} if message.whole else {}
 
 
-def _feature(entry: dict[str, Any]) -> Feature:
+def check_words(path: Path, meta: dict[str, Any], words: Sequence[str], lists: Sequence[str]) -> None:
+    """Names that are names, and lists of names that are such; a bundle's manifest is not believed."""
+    for key in words:
+        if not isinstance(meta[key], str):
+            raise BadInput(f"{path}: '{key}' in its manifest: expected a name, got {type(meta[key]).__name__}")
+    for key in lists:
+        if not isinstance(meta[key], list) or not all(isinstance(name, str) for name in meta[key]):
+            raise BadInput(f"{path}: '{key}' in its manifest: expected a list of names")
+
+
+def check_message(path: Path, number: int, entry: dict[str, Any]) -> None:
+    """A message's line in a manifest: who, when and what, and how much of it was kept."""
+    words = [entry[key] for key in ("sender", "receiver", "phase", "name", "link")] + [entry.get("whole", "")]
+    counts = [entry["round"], entry.get("size", 0)]
+    if not all(isinstance(word, str) for word in words) or not all(type(count) is int for count in counts):
+        raise BadInput(f"{path}: message {number} is not properly described in the manifest")
+
+
+def _feature(path: Path, entry: dict[str, Any]) -> Feature:
     fields = {key: value for key, value in entry.items() if key != "party"}
-    if fields.get("place") is not None:
-        fields["place"] = tuple(fields["place"])
-    return Feature(entry["party"], Column(**fields))
+    place = fields.get("place")
+    if place is not None:
+        fields["place"] = tuple(place)
+    column = Column(**fields)
+    words, numbers = (entry["party"], column.name, column.kind, column.source), (column.low, column.high, column.step)
+    right = all(isinstance(word, str) for word in words) and all(type(n) in (int, float) for n in numbers)
+    if not right or not all(math.isfinite(n) and abs(n) <= sys.float_info.max / 4 for n in numbers):
+        raise BadInput(
+            f"{path}: a feature is not properly described in the manifest: names and finite numbers expected"
+        )
+    if place is not None and (len(place) != 3 or not all(type(part) is int for part in place)):
+        raise BadInput(f"{path}: the place of a pixel: expected its channel, row and column")
+    return Feature(entry["party"], column)
 
 
 def _frozen(array: Array) -> Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,17 @@ from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
 Parsed = TypeVar("Parsed")
+Made = TypeVar("Made", "Finding", Score, ColumnScore, ImageScore)
+BROKEN = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)  # what a line that is none gives
+KINDS: dict[str, Any] = {"str": str, "int": int, "float": int | float, "bool": bool}
+KINDS |= {"int | None": int | None, "float | None": int | float | None}
 COSTS = ("seconds", "peak_mb", "train_seconds", "predict_seconds")
 
 
@@ -74,12 +85,20 @@ class Finding:
         """A line with its cost in it or beside it; a cost that was lost is 0."""
         raw: dict[str, Any] = {"seconds": 0.0, "peak_mb": 0.0} | json.loads(line) | (cost or {})
         inner = raw.pop("score")
-        columns = tuple(ColumnScore(**column) for column in inner.pop("columns"))
+        columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         raw["flows"] = flows_from(raw.get("flows", ()))
-        return cls(**raw, score=Score(**inner, columns=columns))
+        return _typed(cls(**raw, score=_typed(Score(**inner, columns=columns))))
+
+
+def _typed(made: Made) -> Made:
+    """The same, if its words are words and its numbers numbers; TypeError if not."""
+    for part in fields(made):
+        if part.type in KINDS and not isinstance(getattr(made, part.name), KINDS[part.type]):
+            raise TypeError(f"'{part.name}' is of the wrong type")
+    return made
 
 
 def _line(raw: dict[str, Any]) -> str:
@@ -90,7 +109,7 @@ def _images(raw: dict[str, Any] | None) -> ImageScore | None:
     if raw is None:
         return None
     quantiles = {name: tuple(raw[name]) for name in ("psnr_quantiles", "ssim_quantiles")}
-    return ImageScore(**(raw | quantiles | {"path": _pairs(raw["path"])}))
+    return _typed(ImageScore(**(raw | quantiles | {"path": _pairs(raw["path"])})))
 
 
 def _pairs(raw: Iterable[Iterable[Any]]) -> tuple[tuple[int, float], ...]:
@@ -110,12 +129,19 @@ def read_findings(path: Path) -> list[Finding]:
 def read_cost(line: str) -> dict[str, Any]:
     """A line of `costs.jsonl`."""
     raw: dict[str, Any] = json.loads(line)
+    if not isinstance(raw["key"], str):
+        raise TypeError("a key is a word")
     return {"key": raw["key"]} | {name: float(raw[name]) for name in COSTS}
 
 
 def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    except (OSError, UnicodeDecodeError) as error:
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else type(error).__name__
+        raise BadInput(f"{path} cannot be read ({why}); move the file away and run again") from error
+    for number, line in enumerate(lines, 1):
         try:
             yield line, parse(line)
-        except (ValueError, TypeError, KeyError) as error:
+        except BROKEN as error:
             raise BadInput(f"{path}, line {number}: not a finding; move the file away and run again") from error

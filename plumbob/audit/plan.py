@@ -185,6 +185,13 @@ class Chosen(_Part):
     name: str
     settings: dict[str, Any] = Field(default_factory=dict)
 
+    @field_validator("settings")
+    @classmethod
+    def _no_name(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        if "name" in settings:
+            raise ValueError("'name' is no setting; it stands beside 'settings'")
+        return settings
+
     @property
     def title(self) -> str:
         """The name, with the settings where there are any: what findings are told apart by."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +18,7 @@ from plumbob.models import digest_of, read_model
 from plumbob.protocols.networks import trusting
 
 PLAN_LIMIT = 2**20
+DEEPEST = 50  # brackets within brackets
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -27,10 +29,15 @@ class _PlainLoader(yaml.SafeLoader):
             raise yaml.YAMLError("aliases (*name) are not allowed in a plan")
         return super().compose_node(parent, index)
 
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        if self.flow_level >= DEEPEST:  # reading on takes time that grows with the square of the brackets
+            raise yaml.YAMLError("nested too deeply")
+        super().fetch_flow_collection_start(token)
+
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in keys:
-            if keys.count(key) > 1:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
                 raise yaml.constructor.ConstructorError(None, None, f"'{key}' stands there twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
@@ -78,6 +85,8 @@ def make_plan(
             return plan.swept() if swept else plan
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{source}: it holds half a character (a lone surrogate); write whole ones") from error
     except RecursionError as error:
         raise BadInput(f"{source}: nested too deeply") from error
     except BadInput as error:
@@ -140,7 +149,10 @@ def _rooted(entry: Any, folder: Path, look: bool) -> Any:
         return entry
     paths = {key: entry[key] for key in PATHS if isinstance(entry.get(key), str)}
     rooted = {key: folder / path for key, path in paths.items()}
-    return dict(entry) | {key: str(path.resolve() if look else path) for key, path in rooted.items()}
+    try:
+        return dict(entry) | {key: str(path.resolve() if look else path) for key, path in rooted.items()}
+    except (ValueError, OSError, RuntimeError) as error:  # a zero byte, a name too long, links in a circle
+        raise BadInput(f"'{next(iter(paths))}': expected the path of a file, got one that no file can have") from error
 
 
 def _sentence(error: ValidationError) -> str:

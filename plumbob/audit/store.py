@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbob.audit.finding import Finding, read_cost
+from plumbob.audit.finding import BROKEN, Finding, read_cost
 from plumbob.errors import BadInput
 
 MARK = "store.json"  # makes a folder a store
@@ -87,7 +87,7 @@ class Store:
             finding = Finding.from_line(found, read_cost(cost))
         except FileNotFoundError:
             raise
-        except (ValueError, TypeError, KeyError) as error:
+        except BROKEN as error:
             raise BadInput(f"{self._finding(key)}: not a finding; remove the file and run again") from error
         if finding.key != key:
             raise BadInput(f"{self._finding(key)}: holds the finding of another key; remove the file and run again")

@@ -42,7 +42,11 @@ def _check_header(path: Path, frame: pd.DataFrame) -> None:
     """Names that are values: messages name columns, so a first row of cells must not be taken for a header."""
     for place, name in enumerate(frame.columns):
         cells = frame.iloc[:, place]
-        if isinstance(cells.dtype, pd.StringDtype | np.dtypes.ObjectDType) and bool((cells == name).any()):
+        if isinstance(cells.dtype, np.dtypes.ObjectDType):  # of Parquet, where a cell may be a list
+            same = any(isinstance(cell, str) and cell == name for cell in cells)
+        else:
+            same = isinstance(cells.dtype, pd.StringDtype) and bool((cells == name).any())
+        if same:
             raise BadInput(
                 f"'{path}': the name of column {place + 1} is also a value in it, so its first row is no header, or it has "
                 "two; put one row of names on top"
@@ -197,4 +201,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     named = [name for name in frame.index.names if name is not None]
     frame = frame.reset_index() if named else frame.reset_index(drop=True)
     frame.columns = pd.Index([str(name) for name in frame.columns])
+    for place, kind in enumerate(frame.dtypes, 1):
+        if isinstance(kind, pd.StringDtype):
+            try:
+                pyarrow.array(frame.iloc[:, place - 1].array).validate(full=True)
+            except pyarrow.ArrowInvalid as error:
+                raise BadInput(f"'{path}': the text of column {place} is not UTF-8; write the file again") from error
     return frame

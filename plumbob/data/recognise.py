@@ -98,12 +98,19 @@ def _plain(series: pd.Series, name: str, where: str) -> pd.Series:
     if kind in ("date", "datetime", "datetime64"):
         return pd.to_datetime(series, utc=True)
     if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
-        return series.astype("float64")
-    if kind in ("string", "empty", "mixed-integer") or series.dropna().map(np.isscalar).all():
+        try:
+            return series.astype("float64")
+        except OverflowError as error:
+            raise BadInput(f"{where}: column '{name}' holds numbers beyond 1e308; put it under 'ignore'") from error
+    if kind in ("string", "empty", "mixed-integer") or series.dropna().map(_is_word).all():
         return series.where(series.isna(), series.astype(str))
     raise BadInput(
         f"{where}: column '{name}' holds cells that are neither numbers, text nor dates; put it under 'ignore'"
     )
+
+
+def _is_word(cell: object) -> bool:
+    return bool(np.isscalar(cell)) and not isinstance(cell, bytes)
 
 
 def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> Cells:

@@ -40,6 +40,10 @@ class OwnModel:
         for name, array in self.model.arrays().items():
             if not np.isfinite(array).all():
                 raise BadInput(f"expected numbers, got NaN or infinity among its {name}")
+        if isinstance(self.model, Trees) and self.model.feature.max(initial=-1) >= self.size:
+            raise BadInput(
+                f"it takes {self.size} inputs, and one of its trees asks for input {self.model.feature.max() + 1}"
+            )
         if self.inputs and len(self.inputs) != self.size:
             raise BadInput(f"it takes {self.size} inputs and names {len(self.inputs)}")
 

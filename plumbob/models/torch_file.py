@@ -44,7 +44,7 @@ def read_torch(data: bytes, *, trust_code: bool) -> OwnModel:
                 "if you trust it"
             ) from error
         return _of_code(data)
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:
         raise BadInput("it is no file of torch.save, or not whole") from error
     return _own(loaded)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -179,7 +180,7 @@ class _Files:
                 array = np.lib.format.read_array(file, allow_pickle=False)
         except OSError as error:
             raise BadInput(f"{where}: '{name}' is missing or cannot be read") from error
-        except (ValueError, SyntaxError, EOFError) as error:
+        except (ValueError, SyntaxError, EOFError, tokenize.TokenError) as error:
             raise BadInput(f"{where}: '{name}' is no array in NumPy's format") from error
         if not np.isfinite(array).all():
             raise BadInput(f"{where}: '{name}' holds NaN or infinity; expected a number in every cell")

@@ -6,12 +6,12 @@ unknown columns that were tried. The page and the terminal both speak through th
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.audit.judge import LEVELS, SHARES, UNPROVEN, Summary, Verdict, group
+from plumbob.errors import one_line
 from plumbob.threats import THREATS
 
 LEVEL_WORDS = {
@@ -31,7 +31,6 @@ BASELINES = {
 }
 LEAKS = ("order", "leak", "exact")
 LONGEST = 80  # characters of a name that are shown
-JOINERS = "\u200c\u200d"  # some scripts and emoji need them; every other format character could disguise a name
 
 
 @dataclass(frozen=True)
@@ -269,16 +268,7 @@ def scope(answer: Answer) -> str:
 
 def plain(text: str) -> str:
     """A name on one line, without the characters that steer a terminal or turn the direction of writing."""
-    kept = []
-    for char in text:
-        category = unicodedata.category(char)
-        if char in "\t\n\r\v\f" or category in ("Zl", "Zp"):
-            kept.append(" ")
-        elif category in ("Cc", "Cs") or (category == "Cf" and char not in JOINERS):
-            continue
-        else:
-            kept.append(char)
-    return "".join(kept).strip() or "(unnamed)"
+    return one_line(text).strip() or "(unnamed)"
 
 
 def short(name: str) -> str:
