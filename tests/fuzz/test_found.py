@@ -54,8 +54,9 @@ def test_a_setting_called_name(part: str) -> None:
     assert "'name' is no setting" in refused(make_plan, {part: [{"name": name, "settings": {"name": 1}}]})
 
 
-def test_half_a_character_in_a_plan() -> None:
-    assert "half a character" in refused(plan_from_text, 'protocols: [{model: "\\ud800.onnx"}]', "plan", Path())
+def test_half_a_character_as_a_party(tmp_path: Path) -> None:
+    text = 'data: {parties: {"\\ud800": a.csv, shop: b.csv}, id: id, label: y, active: bank}'
+    assert "half a character" in refused(plan_from_text, text, "plan", tmp_path)
 
 
 def test_a_tower_of_brackets_takes_no_time() -> None:
