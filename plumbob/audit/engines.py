@@ -43,8 +43,8 @@ class Engine:
 def engine_named(text: str) -> Engine:
     """An engine from what the user wrote; what is misspelt or not installed is refused before any work.
 
-    >>> engine_named("ray://head:10001")
-    Engine(kind='ray', address='head:10001')
+    >>> engine_named("processes")
+    Engine(kind='processes', address='')
     """
     kind, _, address = text.partition("://")
     if kind not in KINDS:
