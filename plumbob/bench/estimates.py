@@ -8,7 +8,6 @@ Seconds are of processor time, so that a busy machine does not blame the estimat
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -128,18 +127,26 @@ def compare(name: str, plan: Mapping[str, Any], real: Mapping[str, float] | None
     return {"name": name, "plan": plan, "estimated": guessed, "real": real, "ratios": ratios}
 
 
+# Linux counts the memory of whoever starts a process as that process's highest: a small one starts it, and says what it took.
+_METER = """
+import json, os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, used = os.wait4(child.pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0]))
+"""
+
+
 def took(name: str, plan: Mapping[str, Any]) -> dict[str, float]:
     """Processor time, highest memory and disk of a plan's run in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "plan.yaml").write_text(yaml.safe_dump(dict(plan)), encoding="utf-8")
         words = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--out", "out"]
-        done = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(done.pid, 0)
-        done.returncode = os.waitstatus_to_exitcode(status)
-        if done.returncode:
-            raise RuntimeError(f"plan '{name}' did not run: exit code {done.returncode}")
+        meter = [sys.executable, "-S", "-c", _METER, *words]
+        code, seconds, peak = json.loads(subprocess.run(meter, cwd=folder, capture_output=True, check=True).stdout)
+        if code:
+            raise RuntimeError(f"plan '{name}' did not run: exit code {code}")
         disk = sum(path.stat().st_size for path in (Path(folder) / "out").iterdir())
-    return {"seconds": used.ru_utime + used.ru_stime, "bytes": used.ru_maxrss * 1024.0, "disk": float(disk)}
+    return {"seconds": seconds, "bytes": peak, "disk": float(disk)}
 
 
 def share(results: Sequence[Mapping[str, Any]], what: str) -> float:

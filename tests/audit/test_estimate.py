@@ -21,7 +21,7 @@ from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import cases, units
 from plumbob.audit.source import open_source
 from plumbob.bench.costs import fit
-from plumbob.bench.estimates import compare
+from plumbob.bench.estimates import compare, took
 from plumbob.protocols import PROTOCOLS, TRAINING, any_protocol_named
 from plumbob.report.expense import notice
 
@@ -183,6 +183,11 @@ def test_an_estimate_is_within_a_factor_of_2_of_its_run(plan: dict) -> None:
     ratios = compare("here", plan)["ratios"]
     assert 0.5 <= ratios["seconds"] <= 2
     assert 0.5 <= ratios["bytes"] <= 2
+
+
+def test_the_memory_of_who_measures_is_not_counted() -> None:
+    ballast = np.ones(200_000_000)  # 1.6 GB, touched
+    assert took("here", {"data": "breast", "effort": "quick", "protocols": ["decision_tree"]})["bytes"] < ballast.nbytes
 
 
 def test_the_committed_comparison_holds_what_it_says() -> None:
