@@ -31,6 +31,7 @@ from plumbob.audit.source import Source, open_source, with_models
 from plumbob.audit.store import Store
 from plumbob.defences.precheck import precheck
 from plumbob.errors import BadInput
+from plumbob.files import write_whole
 from plumbob.protocols.networks import trusting
 from plumbob.report import assessment, page
 from plumbob.report.gating import Outcome, outcome
@@ -230,7 +231,7 @@ def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
     except OSError as error:
         raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
     if not (folder / "plan.yaml").exists():
-        _whole(folder / "plan.yaml", plan.to_yaml(folder))
+        write_whole(folder / "plan.yaml", plan.to_yaml(folder))
     with (folder / LINES).open("a") as lines:
         try:
             fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -239,7 +240,7 @@ def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
                 f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
             ) from error
         if (folder / "plan.yaml").read_text(encoding="utf-8") != plan.to_yaml(folder):
-            _whole(folder / "plan.yaml", plan.to_yaml(folder))  # the same plan with another gate
+            write_whole(folder / "plan.yaml", plan.to_yaml(folder))  # the same plan with another gate
         yield
 
 
@@ -269,7 +270,7 @@ def _render(
     sheets: dict[str, bytes],
 ) -> None:
     surroundings = environment()
-    _whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
+    write_whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
     threats = "; ".join(threat.threat().summary for threat in plan.threats)
     text = page.render(
         findings,
@@ -284,8 +285,10 @@ def _render(
         gate=_gated(plan, findings),
         assessment="assessment.html",
     )
-    _whole(folder / "assessment.html", assessment.render(assessment.subject(plan, source), findings, made=surroundings))
-    _whole(folder / "report.html", text)
+    write_whole(
+        folder / "assessment.html", assessment.render(assessment.subject(plan, source), findings, made=surroundings)
+    )
+    write_whole(folder / "report.html", text)
 
 
 def _gated(plan: Plan, findings: list[Finding]) -> Outcome | None:
@@ -300,19 +303,10 @@ def environment() -> dict[str, str]:
     return found | {"cores": str(os.cpu_count())} | versions()
 
 
-def write_whole(path: Path, text: str) -> None:
+def save_text(path: Path, text: str) -> None:
     """A text file, whole or not at all; where it cannot be written, one sentence."""
     with _writing(path):
-        _whole(path, text)
-
-
-def _whole(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        write_whole(path, text)
 
 
 @contextmanager

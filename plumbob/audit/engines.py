@@ -21,6 +21,7 @@ from typing import Any
 from plumbob.audit.pieces import SHARES, Job, Parcel, Piece, forget, work, work_apart
 from plumbob.audit.store import Store
 from plumbob.errors import BadInput, suggest
+from plumbob.files import write_whole
 
 Tick = Callable[[], None]
 KINDS = ("processes", "ray", "dask")
@@ -226,9 +227,6 @@ def _unpack(job: Job, parcel: Parcel) -> None:
         folder = places[name.split("/")[0]]
         assert folder is not None
         folder.mkdir(exist_ok=True)
-        path = folder / name.split("/")[-1]
-        part = path.with_name(f".{path.name}.part")
-        part.write_bytes(data)
-        part.replace(path)
+        write_whole(folder / name.split("/")[-1], data)
     for finding in parcel.findings:
         job.store.put(finding)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from plumbob.audit.finding import BROKEN, Finding, read_cost
 from plumbob.errors import BadInput
+from plumbob.files import write_whole
 
 MARK = "store.json"  # makes a folder a store
 FORMAT = 1
@@ -110,8 +111,8 @@ class Store:
 
     def _write(self, finding: Finding) -> None:
         """The cost first: a finding that is there has one."""
-        _whole(self._cost(finding.key), finding.cost_line())
-        _whole(self._finding(finding.key), finding.found_line())
+        write_whole(self._cost(finding.key), finding.cost_line() + "\n", durable=True)
+        write_whole(self._finding(finding.key), finding.found_line() + "\n", durable=True)
 
     @contextmanager
     def claim(self, key: str, *, wait: bool = False) -> Iterator[bool]:
@@ -164,13 +165,3 @@ def _same(lock: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(lock), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _whole(path: Path, line: str) -> None:
-    """A file of one line, on the disk and whole, or not there; a part that a kill left is written over."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

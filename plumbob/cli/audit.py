@@ -149,13 +149,13 @@ def _tell(made: Estimate) -> None:
 
 def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
     """Say whether the gate holds, and leave with exit code 1 if it does not."""
-    from plumbob.app import write_whole
+    from plumbob.app import save_text
     from plumbob.audit.run import unmeasured
     from plumbob.report import gating
 
     checks, untold = gate.check(findings), unmeasured(plan)
     if junit is not None:
-        write_whole(junit, gating.junit(gate, checks, untold))
+        save_text(junit, gating.junit(gate, checks, untold))
     if as_json:
         print(gating.gate_line(gate, checks, untold))
     else:

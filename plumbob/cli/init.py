@@ -44,7 +44,7 @@ def init(
     ] = False,
 ) -> None:
     """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
-    from plumbob.app import write_whole
+    from plumbob.app import save_text
     from plumbob.audit.dialogue import completed
     from plumbob.audit.draft import draft
     from plumbob.audit.wishes import Wishes, named_files
@@ -79,7 +79,7 @@ def init(
         except BadInput as error:
             say(console, plain(str(error)), whole=True)
     made = draft(wishes, place.absolute().parent)
-    write_whole(place, made.text)
+    save_text(place, made.text)
     following = ["plumbob", "audit", str(place), *(["--trust-code"] if trust_code else [])]
     for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(following)}"):
         say(console, plain(line), whole=True)

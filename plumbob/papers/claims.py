@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from plumbob import __version__
 from plumbob.errors import BadInput
+from plumbob.files import write_whole
 
 Scale = Literal["smoke", "paper"]
 Status = Literal["reproduced", "contradicted", "open"]
@@ -79,8 +80,7 @@ def part(name: str, work: Callable[[], Part]) -> Part:
     sheets = {key: base64.b64encode(data).decode() for key, data in done.sheets.items()}
     text = json.dumps({"version": __version__} | asdict(done) | {"sheets": sheets})
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".writing").write_text(text, encoding="utf-8")
-    path.with_suffix(".writing").replace(path)
+    write_whole(path, text)
     return done
 
 
@@ -162,9 +162,7 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
     if kept is not None:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
-            part = kept.with_suffix(".part")
-            part.write_text(json.dumps(asdict(made), indent=1) + "\n", encoding="utf-8")
-            part.replace(kept)
+            write_whole(kept, json.dumps(asdict(made), indent=1) + "\n")
             for done in kept.parent.glob(f".{kept.stem}-*.part"):
                 done.unlink()
             for name, sheet in check.sheets:

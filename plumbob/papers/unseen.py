@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plumbob.app import run_audit, save_text
 from plumbob.audit.draft import draft
 from plumbob.audit.finding import Finding, read_findings
 from plumbob.audit.judge import LEVELS, summarise
@@ -30,8 +31,6 @@ TOGETHER = 10  # seeds kept as one share of the work
 
 def audited(made: World, folder: Path, seed: int, *, commands: bool) -> list[Finding]:
     """The findings of a world: files, plan, audit."""
-    from plumbob.app import run_audit, write_whole  # which builds on every room, this one apart
-
     files = write(made, folder, seed)
     plan, out = folder / "plan.yaml", folder / "out"
     if commands:
@@ -49,7 +48,7 @@ def audited(made: World, folder: Path, seed: int, *, commands: bool) -> list[Fin
             defences=(made.defence,),
             effort="quick",
         )
-        write_whole(plan, draft(wishes, folder).text)
+        save_text(plan, draft(wishes, folder).text)
         run_audit(plan, out, transcripts=bool(made.premise))
     return read_findings(out / "findings.jsonl")
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from plumbob.attacks.base import Guess
 from plumbob.federation import Feature, FloatArray
+from plumbob.files import write_whole
 from plumbob.scoring.score import truth_of
 from plumbob.threats import View
 from plumbob.transcript import Transcript
@@ -35,13 +36,7 @@ def save_sheet(folder: Path, key: str, log: Transcript, view: View, guess: Guess
         return
     sheet = sheet_of(log, view, guess.values)
     folder.mkdir(exist_ok=True)
-    path = sheet_path(folder, key)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(sheet)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(sheet_path(folder, key), sheet)
 
 
 def sheet_of(log: Transcript, view: View, values: FloatArray) -> bytes:
