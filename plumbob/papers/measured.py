@@ -75,6 +75,8 @@ def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawin
             for name in order
         ]
         summary = next(s for s in summarise(parts) if s.setting.attack == attack)
+        if not summary.claims:
+            continue  # it found nothing to read there
         words = f"{_scene(data, protocol, threat, parts)}: {_counted(summary)}."
         yield Drawing(_picture(bars, f"{label(attack)} beside other attacks"), words)
 
@@ -123,7 +125,10 @@ def _counted(summary: Summary) -> str:
     """How many columns ended at which level."""
     levels = group(summary.verdicts, lambda verdict: verdict.level)
     exact, leaking, ordered = (len(levels.get(level, ())) for level in ("exact", "leak", "order"))
-    of = count(len(summary.verdicts), "tile" if summary.pictures is not None else "column")
+    noun = "tile" if summary.pictures is not None else "column"
+    of = count(len(summary.verdicts), noun)
+    if noun == "column" and len(summary.verdicts) > summary.unknown_columns:
+        of += " hidden in one trial or another,"
     parts = [f"{exact} recovered exactly"] if exact else []
     parts += [f"{leaking} better than any guess"] if leaking else []
     parts += [f"{ordered} in the order of their rows"] if ordered else []
@@ -150,7 +155,7 @@ def _scene(data: str, protocol: str, threat: str, findings: Sequence[Finding]) -
     trials = len({finding.trial for finding in findings})
     hidden = f"{first.unknown_columns} of {first.unknown_columns + first.known_columns} columns hidden"
     who = f", curious: {threat}" if threat else ""
-    return f"{data}, {label(protocol)}{who}; {hidden}, {count(trials, 'trial')} of {first.score.rows:,} rows"
+    return f"{data}, {protocol.replace('_', ' ')}{who}; {hidden}, {count(trials, 'trial')} of {first.score.rows:,} rows"
 
 
 def _picture(bars: Sequence[Bar], title: str) -> str:
@@ -180,6 +185,8 @@ def _drawings(kind: str, findings: Sequence[Finding], name: str) -> Iterator[Dra
 def _put(docs: Path, kind: str, name: str, drawn: Sequence[tuple[str, Drawing]]) -> Path:
     """The block between the marks: pictures, and below each what is to be seen and where it comes from."""
     lines = [BEGIN, "## Measured", "", f"{_legend(kind)} Lines are 95 % intervals over trials."]
+    for old in (docs / "images" / kind).glob(f"{name}-[0-9]*.svg"):
+        old.unlink()
     for i, (run, drawing) in enumerate(drawn, 1):
         picture = docs / "images" / kind / f"{name}-{i}.svg"
         picture.parent.mkdir(parents=True, exist_ok=True)
