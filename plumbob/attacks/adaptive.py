@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from plumbob.attacks.columns import PSEUDO, from_complete_rows, row_shift
@@ -23,6 +22,7 @@ from plumbob.attacks.equation_solving import Equations, equations
 from plumbob.attacks.release import meaning
 from plumbob.bundle import Array
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import torch
 from plumbob.protocols.logistic_regression import LinearModel
 from plumbob.threats import View
 

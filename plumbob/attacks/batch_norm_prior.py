@@ -11,13 +11,12 @@ auxiliary rows where the threat grants them, else rows drawn from U(0, 1). The s
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradient_matching import Batch, Dummies, Server, ServerAttack, search, seed_of, squared
 from plumbob.attacks.uploads import Worker
 from plumbob.errors import not_negative, positive
+from plumbob.later import Tensor, nn, torch
 from plumbob.protocols.networks import first_linear, one_thread
 from plumbob.threats import View
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.grad import conv2d_input
-
 from plumbob.attacks.per_row import DEAD
+from plumbob.later import Tensor, functional, nn, torch
 
-ACTIVATIONS = (nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity)
+
+def activations() -> tuple[type[nn.Module], ...]:
+    """Those whose slope is known here."""
+    return nn.ReLU, nn.LeakyReLU, nn.Sigmoid, nn.Tanh, nn.Identity
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,8 @@ class Block:
 
     def back(self, outer: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The transposed convolution: gradients at its outputs to those at its inputs."""
+        from torch.nn.grad import conv2d_input
+
         inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
             (len(outer), *shape), self.conv.weight, outer, self.conv.stride, self.conv.padding, self.conv.dilation
         )
@@ -100,7 +101,7 @@ def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
             blocks
             and blocks[-1].pool is None
             and isinstance(blocks[-1].act, nn.Identity)
-            and isinstance(part, ACTIVATIONS)
+            and isinstance(part, activations())
         ):
             blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, part, None)
         elif blocks and blocks[-1].pool is None and isinstance(part, nn.MaxPool2d) and part.dilation == 1:

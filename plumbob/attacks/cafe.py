@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradient_matching import (
@@ -32,6 +30,7 @@ from plumbob.attacks.gradient_matching import (
 )
 from plumbob.attacks.uploads import Worker
 from plumbob.errors import BadInput, not_negative, one_of, positive
+from plumbob.later import Tensor, torch
 from plumbob.protocols.networks import first_linear, one_thread, representation
 from plumbob.threats import View
 

@@ -5,11 +5,9 @@ D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from plumbob.attacks.gradient_matching import Batch, Matching, Pairs, Server, variation
 from plumbob.errors import not_negative
+from plumbob.later import Tensor, torch
 
 TINY = 1e-20  # of squared lengths: a gradient of zeros has no angle
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
+from scipy.special import ndtri
 
 from plumbob.attacks.per_row import Inputs, Separation
 from plumbob.attacks.uploads import Gradients, Uploads
@@ -77,7 +78,7 @@ def _unfaked(values: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
     cells = values.shape[1]
     order = np.argsort(-values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
-    fake = sigma * stats.norm.isf((np.arange(cells) + 0.5) / cells)
+    fake = -sigma * ndtri((np.arange(cells) + 0.5) / cells)
     sure = (ranked >= 0) & (ranked < SURE * np.maximum(fake, 0.0))
     upper = np.where(sure, ranked, np.nan)
     typical = (

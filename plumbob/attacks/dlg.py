@@ -5,9 +5,8 @@ D = |gradient(x, y) - uploaded gradient|^2
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from plumbob.attacks.gradient_matching import Batch, Matching, Server, squared
+from plumbob.later import Tensor
 
 
 class Dlg(Matching):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-from torch.nn import functional
-
 from plumbob.attacks.blocks import Block, through
+from plumbob.later import Tensor, functional, torch
 
 CHUNK = 64  # rows solved together
 STEPS, POLISH = 8, 8  # steps on one block, and on all at once

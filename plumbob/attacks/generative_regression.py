@@ -17,14 +17,12 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.release import Misfit, meaning, squared
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.later import Tensor, functional, torch
 from plumbob.protocols import BoostedTrees, Forest, LinearModel, Network, SplitModel
 from plumbob.protocols.base import Model
 from plumbob.protocols.differentiable import Logits, logits_of

@@ -18,13 +18,12 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.release import Meaning, meaning
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.later import Tensor, torch
 from plumbob.protocols.differentiable import logits_of
 from plumbob.threats import View, WhiteBox
 

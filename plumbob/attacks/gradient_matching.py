@@ -14,14 +14,13 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import Tensor, nn, torch
 from plumbob.protocols.networks import one_thread
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import View

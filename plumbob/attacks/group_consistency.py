@@ -7,8 +7,6 @@ Every start gets all iterations. The guess is the mean. Pictures are not registe
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradient_matching import (
@@ -22,6 +20,7 @@ from plumbob.attacks.gradient_matching import (
     squared,
 )
 from plumbob.errors import not_negative, positive, whole
+from plumbob.later import Tensor, torch
 from plumbob.protocols.networks import one_thread
 from plumbob.threats import View
 

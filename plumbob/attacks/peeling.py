@@ -13,12 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-from torch import Tensor
-from torch.nn import functional
-
 from plumbob.attacks.blocks import Block, through
 from plumbob.attacks.gauss_newton import CHUNK, invert, polish
+from plumbob.later import Tensor, functional, torch
 
 ENOUGH = 1.25  # cells of y per cell of x from which y alone is asked
 DECODES = 12  # rounds of decoding

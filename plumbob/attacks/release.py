@@ -20,10 +20,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from plumbob.bundle import Array
+from plumbob.later import Tensor, torch
 
 PURIFIED = 0.005  # how exactly a purified score is matched
 UNDOING = 30  # rounds that take the effect of cutting out of averaged answers

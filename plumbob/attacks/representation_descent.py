@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
+from plumbob.later import torch
 from plumbob.protocols.networks import representation
 
 if TYPE_CHECKING:

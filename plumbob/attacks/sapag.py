@@ -7,10 +7,8 @@ says nothing; the small ones lead.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from plumbob.attacks.gradient_matching import Batch, Matching, Pairs, Server
+from plumbob.later import Tensor, torch
 
 TINY = 1e-20  # of a variance: dead units have gradients of zeros
 

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.gradient_inversion import Distance, Loss, check_search, distance, invert
@@ -25,6 +23,7 @@ from plumbob.attacks.release import Meaning, meaning
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.later import Tensor, torch
 from plumbob.protocols.differentiable import SQUASH, layered
 from plumbob.protocols.split_models import LocalModel
 from plumbob.threats import AuxiliaryRows, View

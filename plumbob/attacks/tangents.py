@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from plumbob.attacks.box import TINY, cut_normal
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.later import torch
 from plumbob.protocols.differentiable import logits_of
 from plumbob.threats import View
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TypeVar
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from plumbob.audit.finding import Finding
 from plumbob.scoring.images import ImageScore
@@ -215,7 +215,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) -> Verdict:
     """The verdict on one column from its scores over trials; `family` columns are judged together."""
     tests = 2 * max(1, family) * len(parts)  # values and order, every column, every trial
-    limit = float(norm.isf(FAMILY / tests))
+    limit = float(-ndtri(FAMILY / tests))
     levels = [_level(part, limit, rows) for part in parts]
     level = max(levels, key=LEVELS.index)  # one trial is enough: each is another split that could be the real one
     worst = levels.count("exact") if level == "exact" else sum(found != "none" for found in levels)
@@ -252,7 +252,7 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
 
 def judge_label(trials: Sequence[Finding], settings: int) -> Verdict:
     """The verdict on the label, by the rule of columns: its baseline is to name the most frequent class always."""
-    limit = float(norm.isf(FAMILY / (max(1, settings) * len(trials))))
+    limit = float(-ndtri(FAMILY / (max(1, settings) * len(trials))))
     levels = [_label_level(trial, limit) for trial in trials]
     level = max(levels, key=LEVELS.index)
     shown = [trial for trial, found in zip(trials, levels, strict=True) if found != "none"] or list(trials)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy import stats
 
+from plumbob.later import stats
 from plumbob.scoring.intervals import mean_and_margin
 
 Answer = bool | None

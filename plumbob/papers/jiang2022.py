@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
 from plumbob.attacks.base import Attack
 from plumbob.attacks.equation_solving import EquationSolving
 from plumbob.audit.run import generator
 from plumbob.data import registry
 from plumbob.federation import halves, split_at_random
+from plumbob.later import stats
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
 from plumbob.papers.evidence import Answer, below, every, rises
 from plumbob.papers.jiang2022_cases import (

@@ -12,7 +12,6 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import linregress
 
 from plumbob.attacks.base import Attack
 from plumbob.attacks.equation_solving import EquationSolving
@@ -27,6 +26,7 @@ from plumbob.data import registry
 from plumbob.defences.precheck import precheck
 from plumbob.defences.verification import Verification
 from plumbob.federation import Column, Federation, Table, halves, split, split_at_random
+from plumbob.later import stats
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
 from plumbob.papers.evidence import Answer, below, every, rises
 from plumbob.protocols import DecisionTree, Forest, LinearModel, LogisticRegression, Protocol, predict
@@ -230,7 +230,7 @@ def bound_holds(scale: Scale, seed: int) -> Check:
 
 def bank_fastest(scale: Scale, seed: int) -> Check:
     trials = {data: study(data, "logistic_regression", FRACTIONS, scale, seed) for data in DATA}
-    lines = {data: linregress(*_points(findings)) for data, findings in trials.items()}
+    lines = {data: stats.linregress(*_points(findings)) for data, findings in trials.items()}
     steeper = {}
     for data in DATA[1:]:
         lead = lines["bank"].slope - lines[data].slope

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from plumbob.attacks.generative_regression import GenerativeRegression
 from plumbob.audit.run import generator
 from plumbob.data import registry
 from plumbob.federation import Column, FloatArray, IntArray, Table, halves, split_at_random
+from plumbob.later import stats
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
 from plumbob.papers.evidence import Answer, below, every, rises
 from plumbob.protocols import Forest, Model, predict, protocol_named

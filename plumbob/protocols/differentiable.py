@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import torch
-from torch import Tensor
-
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
+from plumbob.later import Tensor, torch
 from plumbob.protocols.split_models import LocalModel, SplitModel
 
 Logits = Callable[[Tensor], Tensor]
-SQUASH: dict[str, Logits] = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu}
+SQUASH = ("sigmoid", "tanh", "relu")
 
 
-def logits_of(protocol: str, arrays: Mapping[str, Array], dtype: torch.dtype = torch.float32) -> Logits:
+def logits_of(protocol: str, arrays: Mapping[str, Array], dtype: torch.dtype | None = None) -> Logits:
     """Rows (all columns of the joint model) to unnormalised log scores; softmax gives the scores."""
+    dtype = dtype or torch.float32
     tensors = (
         {} if protocol == "split_models" else {name: torch.tensor(array, dtype=dtype) for name, array in arrays.items()}
     )
@@ -39,8 +38,9 @@ def logits_of(protocol: str, arrays: Mapping[str, Array], dtype: torch.dtype = t
     raise BadInput(f"'{protocol}' has no gradients; a surrogate of it has")
 
 
-def local_outputs(local: LocalModel, dtype: torch.dtype = torch.float32) -> Logits:
+def local_outputs(local: LocalModel, dtype: torch.dtype | None = None) -> Logits:
     """One party's model of its own columns, in the order it holds them."""
+    dtype = dtype or torch.float32
     weights = [torch.tensor(array, dtype=dtype) for array in local.weights]
     biases = [torch.tensor(array, dtype=dtype) for array in local.biases]
     return lambda x: layered(x, weights, biases, local.activation)
@@ -49,5 +49,5 @@ def local_outputs(local: LocalModel, dtype: torch.dtype = torch.float32) -> Logi
 def layered(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
     """Fully connected layers with an activation between them and none on the output."""
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        x = torch.addmm(bias, SQUASH[activation](x) if i else x, weight)
+        x = torch.addmm(bias, getattr(torch, activation)(x) if i else x, weight)
     return x

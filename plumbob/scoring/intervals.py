@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 
 def mean_and_margin(values: Sequence[float], row_error: float = 0.0, level: float = 0.95) -> tuple[float, float]:
@@ -20,9 +20,9 @@ def mean_and_margin(values: Sequence[float], row_error: float = 0.0, level: floa
     """
     sample = np.asarray(values, dtype=float)
     tail = 0.5 + level / 2
-    margin = float(stats.norm.ppf(tail)) * row_error
+    margin = float(ndtri(tail)) * row_error
     if len(sample) > 1:
         margin = math.hypot(
-            margin, float(stats.t.ppf(tail, len(sample) - 1)) * float(sample.std(ddof=1)) / math.sqrt(len(sample))
+            margin, float(stdtrit(len(sample) - 1, tail)) * float(sample.std(ddof=1)) / math.sqrt(len(sample))
         )
     return float(sample.mean()), margin

@@ -6,10 +6,10 @@ Errors are in units of a column's range, because features are scaled to [0, 1].
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from plumbob.correlation import correlations, standardised
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import stats
 
 EXACT = 1e-6  # a cell this close, in units of its range, counts as recovered
 
