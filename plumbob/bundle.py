@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.errors import BadInput
+from plumbob.files import parse_json
 
 Array = NDArray[Any]
 LIMIT = 8 * 2**30  # bytes of arrays one bundle may unpack to, unless the caller allows more
@@ -114,7 +115,7 @@ def _reader(path: Path) -> Iterator[tuple[Any, Any]]:
 def _manifest(path: Path, open_member: Any, size_of: Any) -> dict[str, Any]:
     raw = _read_member(path, "manifest.json", open_member, size_of, MANIFEST_LIMIT)
     try:
-        manifest = json.loads(raw)
+        manifest = parse_json(raw)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: its manifest is not JSON") from error
     if not isinstance(manifest, dict) or manifest.get("format") != 1:

@@ -1,9 +1,11 @@
-"""Files that are there whole or not at all: written beside their place first, then moved to it."""
+"""Files that are there whole or not at all: written beside their place first, then moved to it; and JSON of strangers."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
@@ -25,3 +27,18 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def parse_json(data: str | bytes, **options: Any) -> Any:
+    r"""JSON whose text can be written again: half a character (an escaped surrogate) is a ValueError like other bad JSON.
+
+    >>> parse_json('["\\u00e9"]')
+    ['é']
+    >>> parse_json('["\\ud800"]')
+    Traceback (most recent call last):
+    UnicodeEncodeError: 'utf-8' codec can't encode character '\ud800' in position 2: surrogates not allowed
+    """
+    parsed = json.loads(data, **options)
+    if (b"\\ud" if isinstance(data, bytes) else "\\ud") in data.lower():  # type: ignore[operator]
+        json.dumps(parsed, ensure_ascii=False).encode()
+    return parsed

@@ -602,6 +602,12 @@ def test_help_has_an_example(words: list[str], tmp_path: Path) -> None:
     assert "Example: plumbob" in done.stdout or words == ["--help"]
 
 
+def test_what_trains_nothing_loads_no_torch() -> None:
+    heavy = "import sys, plumbob.listing, plumbob.app; print([m for m in ('torch', 'scipy.stats') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_wrong_words_exit_with_2(tmp_path: Path) -> None:
     assert plumbob("audit", "--effort", "heroic", cwd=tmp_path).returncode == 2
     assert plumbob("audit", "none.yaml", cwd=tmp_path).returncode == 2

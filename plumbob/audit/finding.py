@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from plumbob.audit.flows import Flow, flows_from
 from plumbob.errors import BadInput
+from plumbob.files import parse_json
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
@@ -83,7 +84,7 @@ class Finding:
     @classmethod
     def from_line(cls, line: str, cost: dict[str, Any] | None = None) -> Finding:
         """A line with its cost in it or beside it; a cost that was lost is 0."""
-        raw: dict[str, Any] = {"seconds": 0.0, "peak_mb": 0.0} | json.loads(line) | (cost or {})
+        raw: dict[str, Any] = {"seconds": 0.0, "peak_mb": 0.0} | parse_json(line) | (cost or {})
         inner = raw.pop("score")
         columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
@@ -128,7 +129,7 @@ def read_findings(path: Path) -> list[Finding]:
 
 def read_cost(line: str) -> dict[str, Any]:
     """A line of `costs.jsonl`."""
-    raw: dict[str, Any] = json.loads(line)
+    raw: dict[str, Any] = parse_json(line)
     if not isinstance(raw["key"], str):
         raise TypeError("a key is a word")
     return {"key": raw["key"]} | {name: float(raw[name]) for name in COSTS}

@@ -87,7 +87,7 @@ DEFENCES: dict[str, type[Defence]] = {
 }
 
 
-def defence_named(name: str, **settings: object) -> Defence:
+def defence_named(name: str, /, **settings: object) -> Defence:
     """A defence with the given settings, the rest at their defaults; `a+b` is both, with settings by name.
 
     >>> defence_named("rounding+hide_model", rounding={"digits": 2})

@@ -6,7 +6,6 @@ The side of missing values does not matter: a plan's rules leave none.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from plumbob import ubjson
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.files import parse_json
 from plumbob.models.own import MOST_CLASSES, OwnModel, checked_depth, single
 from plumbob.protocols.boosted_trees import added_up
 from plumbob.protocols.trees import Plain
@@ -23,7 +23,7 @@ TWO, SEVERAL = ("binary:logistic",), ("multi:softprob", "multi:softmax")
 
 def read_xgboost(data: bytes, suffix: str) -> OwnModel:
     """The model of such a file."""
-    raw = json.loads(data) if suffix == ".json" else ubjson.loads(data)
+    raw = parse_json(data) if suffix == ".json" else ubjson.loads(data)
     if not isinstance(raw, dict) or "learner" not in raw:
         raise BadInput("expected a model that xgboost saved (with 'learner'); others are .onnx, .pt or .skops files")
     learner = raw["learner"]

@@ -53,12 +53,12 @@ TRAINING: dict[str, type[TrainingProtocol]] = {
 }
 
 
-def protocol_named(name: str, **settings: object) -> Protocol:
+def protocol_named(name: str, /, **settings: object) -> Protocol:
     """A protocol of the prediction phase with the given settings, the rest at their defaults."""
     return made("protocol", PROTOCOLS, name, settings)
 
 
-def any_protocol_named(name: str, **settings: object) -> Protocol | TrainingProtocol:
+def any_protocol_named(name: str, /, **settings: object) -> Protocol | TrainingProtocol:
     """A protocol of either phase."""
     kinds: dict[str, Callable[..., Protocol | TrainingProtocol]] = {**PROTOCOLS, **TRAINING}
     return made("protocol", kinds, name, settings)

@@ -20,6 +20,7 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
+from plumbob.files import parse_json
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +53,7 @@ class NetworkPlan:
     @classmethod
     def from_array(cls, array: Array) -> NetworkPlan:
         try:
-            raw = json.loads(array.astype(np.uint8).tobytes())
+            raw = parse_json(array.astype(np.uint8).tobytes())
             return cls(**(raw | {"shape": tuple(raw["shape"])}))
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput("this view's message 'network' does not describe a network") from error

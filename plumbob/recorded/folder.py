@@ -6,7 +6,6 @@ it is loaded, nothing is unpickled, no path leads out of the folder, and what is
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import tokenize
@@ -22,6 +21,7 @@ from plumbob.bundle import Array
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Federation
+from plumbob.files import parse_json
 from plumbob.protocols.split_network import SplitNetwork
 from plumbob.protocols.training import note, opened
 from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
@@ -81,7 +81,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > bundle.MANIFEST_LIMIT:
             raise BadInput(f"{path}: manifest.json is larger than {bundle.MANIFEST_LIMIT:,} bytes")
-        manifest = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+        manifest = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
     except OSError as error:
         raise BadInput(f"{path}: manifest.json is missing or cannot be read") from error
     except (ValueError, RecursionError) as error:

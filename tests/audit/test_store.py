@@ -172,7 +172,7 @@ def test_two_commands_on_one_store_make_nothing_twice_and_end_equal(tmp_path: Pa
 
 
 def test_three_kills_change_no_byte_and_cost_no_finding(tmp_path: Path) -> None:
-    told = kills.measure(tmp_path, 3, 4, 0, "exec", 1)
+    told = kills.measure(tmp_path, 3, 1, 0, "exec", 1)
     assert told["kills after new findings"] >= 1
     assert told["equal byte for byte"] == ["findings.jsonl", "plan.yaml"]
     assert told["findings computed twice"] == 0

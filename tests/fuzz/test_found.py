@@ -59,6 +59,17 @@ def test_half_a_character_as_a_party(tmp_path: Path) -> None:
     assert "half a character" in refused(plan_from_text, text, "plan", tmp_path)
 
 
+def test_half_a_character_as_a_column_of_a_recording(tmp_path: Path) -> None:
+    path = written(tmp_path / "run", lambda manifest, _: manifest["features"][0].update(name="\ud800"))
+    assert "its manifest is not JSON" in refused(read_recording, path)
+
+
+def test_a_defence_of_a_recording_with_a_setting_called_name(tmp_path: Path) -> None:
+    wrong = {"gaussian_masking": {"name": 1}}
+    path = written(tmp_path / "run", lambda manifest, _: manifest.update(defence=wrong))
+    assert "has no setting 'name'" in refused(read_recording, path)
+
+
 def test_a_tower_of_brackets_takes_no_time() -> None:
     """A hundred thousand of them took hours."""
     assert "nested too deeply" in refused(plan_from_text, "data: " + "[" * 100_000, "plan", Path())
