@@ -32,8 +32,10 @@ SMALL = 20  # rows below which "nearly all distinct" says nothing
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_NO_NUMBER = frozenset({"na", "n/a", "null", "none", "<na>"})  # missing in a column of numbers, a word elsewhere
+_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+# Missing in a column of numbers, a word elsewhere.
+_NO_NUMBER = frozenset({"na", "n/a", "null", "none", "<na>", "-", "--", "?", "."})
 _DATE_FORMATS = (
     "%Y/%m/%d",
     "%d.%m.%Y",
@@ -175,6 +177,15 @@ def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: st
     numeric = int(np.sum(~np.isnan(cells)))
     if numeric and not strange.any():
         return _numbers(cells, name, where, "read as numbers stored as text")
+    spelt = [word for word, gap in zip(words, gaps, strict=False) if not gap]
+    if any("," in word for word in spelt) and all(map(_WITH_COMMA.fullmatch, spelt)):
+        if all(_THOUSANDS.fullmatch(word) for word in spelt if "," in word):
+            raise BadInput(
+                f"{where}: column '{name}' writes numbers with commas before three digits, which may be decimals or "
+                "thousands; write them with a decimal point or without commas"
+            )
+        pointed = np.array([_number(word.replace(",", ".")) for word in words] + [np.nan])
+        return _numbers(pointed[codes], name, where, "read as numbers with decimal commas")
     if is_label:
         return None
     if numeric and numeric >= MOSTLY * (numeric + strange.sum()):
@@ -182,9 +193,6 @@ def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: st
             f"{where}: column '{name}' is of numbers but {count(int(strange.sum()), 'cell')} cannot be read as one, "
             f"the first in row {int(np.argmax(strange)) + 1:,}; mend the cells or put the column under 'ignore'"
         )
-    commas = np.array([bool(_DECIMAL_COMMA.fullmatch(word)) or bool(_NUMBER.fullmatch(word)) for word in words])
-    if commas.all():
-        raise BadInput(f"{where}: column '{name}' writes numbers with commas; write them with a decimal point only")
     return None
 
 

@@ -86,12 +86,26 @@ def test_a_category_may_hold_some_numbers() -> None:
     assert column(["1", "2", "3", "more"])[0].kind == "category"
 
 
-def test_na_in_a_column_of_numbers_is_missing() -> None:
-    assert "has 1 missing value;" in refused({"age": ["1", "2", "3", "4", "NA"]})
+@pytest.mark.parametrize("mark", ["NA", "n/a", "-", "?", "."])
+def test_na_in_a_column_of_numbers_is_missing(mark: str) -> None:
+    assert "has 1 missing value;" in refused({"age": ["1", "2", "3", "4", mark]})
+    assert "has 1 missing value;" in refused({"age": ["1,5", "2,5", "3", "4", mark]})
 
 
-def test_commas_in_numbers_are_refused() -> None:
-    assert "writes numbers with commas" in refused({"age": ["1,5", "2,5", "3"]})
+def test_decimal_commas_are_read_and_noted() -> None:
+    assert column(["1,0", " -2,5", "4", "1e0"])[1] == [3.5 / 6.5, 0.0, 1.0, 3.5 / 6.5]
+    table = prepare(pd.DataFrame({"age": ["1,5", "2,5", "3"]}), name="t", where="party 'bank'")
+    assert table.notes == ("party 'bank': read as numbers with decimal commas: 'age'",)
+
+
+def test_commas_that_may_be_thousands_are_refused() -> None:
+    sentence = refused({"age": ["1,500", "2,500", "3"]})
+    assert "may be decimals or thousands" in sentence
+    assert "500" not in sentence
+
+
+def test_words_with_commas_stay_words() -> None:
+    assert column(["1,2", "3,4", "a,b"])[0].kind == "category"
 
 
 @pytest.mark.parametrize("cells", [[1.0, 2.0, np.inf], ["1", "2", "-inf"]])
