@@ -1,4 +1,4 @@
-"""The same answer for the terminal: sentences first, then the worst columns and one line per setting.
+"""The same answer for the terminal: sentences first, then the worst columns and one line per attack below its baselines.
 
 Names come from data files, so they are never read as markup and lose the characters that steer a terminal.
 """
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.frontier import Frontier, Option, estimate, frontiers
-from plumbob.audit.judge import LEVELS, Summary, summarise
+from plumbob.audit.judge import LEVELS, Summary, group, summarise
 from plumbob.audit.learnt import unlearnt
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
@@ -51,24 +51,29 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
         say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
     for answer in shown:
         say(console, f"{answer.scene.words}, {answer.scene.learner}:", "bold")
-        for summary in answer.summaries:
-            say(console, f"  {setting_line(summary)}")
+        for guessing, alike in group(answer.summaries, guessing_line).items():
+            say(console, f"  {guessing}")
+            for summary in alike:
+                say(console, f"    {attack_line(summary)}")
     if len(shown) < len(found):
         say(console, f"and {len(found) - len(shown):,} situations with other defences in the report", "dim")
     if found:
         say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
 
 
-def setting_line(summary: Summary) -> str:
-    """One setting: its error against every baseline, the best first."""
-    what = {"branches": "wrong branches", "orders": "wrong bins"}.get(summary.metric, "error")
+def guessing_line(summary: Summary) -> str:
+    """What guessing costs, the best baseline first."""
+    ordered = sorted(summary.baselines.items(), key=lambda item: item[1])
+    baselines = ", ".join(f"{words.baseline_words(name)} {words.number(value)}" for name, value in ordered)
+    return f"{words.percent(summary.setting.unknown)} unknown, {_what(summary)} of guessing: {baselines}"
+
+
+def attack_line(summary: Summary) -> str:
+    """What an attack costs, and what else it learnt."""
     error = words.number(summary.error)
     if summary.trials > 1:
         error = words.with_margin(summary.error, summary.error_margin)
-    ordered = sorted(summary.baselines.items(), key=lambda item: item[1])
-    baselines = ", ".join(f"{words.baseline_words(name)} {words.number(value)}" for name, value in ordered)
-    share = f"{words.percent(summary.setting.unknown)} unknown"
-    line = f"{words.label(summary.setting.attack)}, {share}: {what} {error}; {baselines}"
+    line = f"{words.label(summary.setting.attack)}: {_what(summary)} {error}"
     if summary.pictures is not None:
         line += f"; pictures recovered: {summary.pictures.words}"
     if summary.label_accuracy is not None:
@@ -76,6 +81,10 @@ def setting_line(summary: Summary) -> str:
     if summary.certificate:
         line += f"; vectors of two values found: {words.plain(summary.certificate)}"
     return line
+
+
+def _what(summary: Summary) -> str:
+    return {"branches": "wrong branches", "orders": "wrong bins"}.get(summary.metric, "error")
 
 
 def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool) -> None:

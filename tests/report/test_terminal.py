@@ -25,10 +25,16 @@ def test_at_most_twelve_columns_and_the_rest_counted() -> None:
     assert "and 38 more in the report" in text
 
 
-def test_every_setting_has_a_line_with_its_baselines() -> None:
-    lines = [line for line in printed(samples.audit()).splitlines() if "best constant" in line]
-    assert len(lines) == 9 + 3 + 1
-    assert any("path restriction, 20 % unknown: wrong branches" in line and "random path" in line for line in lines)
+def test_every_attack_has_a_line_below_its_baselines() -> None:
+    lines = printed(samples.audit()).splitlines()
+    errors = [line for line in lines if line.startswith("    ") and (": error " in line or ": wrong branches " in line)]
+    assert len(errors) == 9 + 3 + 1
+    place = next(i for i, line in enumerate(lines) if line.startswith("    path restriction: wrong branches "))
+    assert lines[place - 1].startswith("  20 % unknown, wrong branches of guessing: best constant ")
+    assert "random path" in lines[place - 1]
+    assert len(set(lines) & {line for line in lines if "of guessing: " in line}) == sum(
+        "of guessing: " in one for one in lines
+    )
 
 
 def test_names_are_neither_markup_nor_control_sequences() -> None:
