@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumbob.audit.judge import LEVELS
+from plumbob.audit.judge import LABEL, LEVELS
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer, count, label, percent, plain, short
 from plumbob.view.runs import Opened
 
+DECISIVE = ("data", "protocols", "threats", "defences")  # settings that ought to make a difference
 ALIKE = 0.005  # gains that differ by less are called the same: a point of a percent is what is shown
 OF_A_FILE = ("file", "recorded")  # folders of this machine, of which only the name is shown
 
@@ -36,14 +37,17 @@ class Comparison:
     def headline(self) -> str:
         """The difference in one sentence."""
         changed = [row for row in self.columns if row.change]
+        of = count(sum(row.name != LABEL for row in self.columns), "column")
+        of += " and the label" if any(row.name == LABEL for row in self.columns) else ""
         if not self.columns:
             return "Neither audit has findings about a column"
         if not changed:
-            return f"No difference in {count(len(self.columns), 'column')}"
+            other = [row.name for row in self.differ if row.name in DECISIVE]
+            return f"No difference in {of}" + (f", though the {' and the '.join(other)} differ" if other else "")
         worse, better = (sum(row.change.startswith(way) for row in changed) for way in ("worse", "better"))
         apart = len(changed) - worse - better
         parts = [f"{worse} worse in the second", f"{better} better"] + ([f"{apart} in one only"] if apart else [])
-        return f"Of {count(len(self.columns), 'column')}, {', '.join(parts)}"
+        return f"Of {of}, {', '.join(parts)}"
 
 
 def compare(one: Opened, other: Opened) -> Comparison:

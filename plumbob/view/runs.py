@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbob.audit.finding import Finding, read_findings
-from plumbob.audit.judge import LEVELS, summarise
+from plumbob.audit.judge import LABEL, LEVELS, summarise
 from plumbob.audit.plan import Plan
 from plumbob.audit.plan_file import read_plan
 from plumbob.audit.run import cases, units
@@ -49,7 +49,8 @@ class Run:
     leaking: int = 0
     exact: int = 0
     worst_gain: float | None = None
-    verdict: str = ""  # the worst level of any column; empty without findings
+    label: str = ""  # the level of the label, where it is learnt
+    verdict: str = ""  # the worst level of any column or the label; empty without findings
     finished: bool = False
     report: bool = False
     wrong: str = ""
@@ -74,7 +75,7 @@ class Opened:
     run: Run
     plan: Plan | None = None
     answers: tuple[Answer, ...] = ()
-    columns: dict[str, ColumnAnswer] = field(default_factory=dict)  # every column at its worst
+    columns: dict[str, ColumnAnswer] = field(default_factory=dict)  # every column at its worst, and the label if learnt
 
 
 class Runs:
@@ -183,11 +184,13 @@ def _checked(place: Path) -> None:
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
     found = tuple(answers(summarise(findings)))
     columns: dict[str, ColumnAnswer] = {}
-    for column in (column for answer in found for column in answer.columns):
+    told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
+    for column in told:
         kept = columns.get(column.verdict.column)
         if kept is None or column.severity > kept.severity:
             columns[column.verdict.column] = column
-    worst = list(columns.values())
+    worst = [column for name, column in columns.items() if name != LABEL]
+    label = columns[LABEL].level if LABEL in columns else ""
     expected = None if plan is None else sum(len(cases(plan, unit)) for unit in units(plan))
     report = _has_report(folder)
     # The report is written last. Copies lose the order of times, and another version may ask the same plan for more.
@@ -208,7 +211,8 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
         leaking=sum(column.level in LEAKS for column in worst),
         exact=sum(column.level == "exact" for column in worst),
         worst_gain=max((column.verdict.gain for column in worst), default=None),
-        verdict=max((column.level for column in worst), key=LEVELS.index, default=""),
+        label=label,
+        verdict=max((column.level for column in columns.values()), key=LEVELS.index, default=""),
         finished=done and report and not wrong,
         report=report,
         wrong="; ".join(wrong),

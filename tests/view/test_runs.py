@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from plumbob.audit.finding import read_findings
 from plumbob.errors import BadInput
 from plumbob.view.compare import compare
-from plumbob.view.runs import Runs, folders
+from plumbob.view.runs import FINDINGS, Runs, folders
 from tests.view import audits
 
 
@@ -130,6 +132,30 @@ def test_two_audits_differ_in_words(root: Path) -> None:
     alike = compare(runs.open("bare"), runs.open("bare"))
     assert alike.headline == "No difference in 10 columns"
     assert not alike.differ
+
+
+def test_audits_that_differ_and_find_the_same_are_not_called_alike(root: Path) -> None:
+    audits.write(
+        root / "forest", [replace(one, protocol="random_forest") for one in read_findings(root / "bare" / FINDINGS)]
+    )
+    runs = Runs(root)
+    found = compare(runs.open("bare"), runs.open("forest"))
+    assert found.headline == "No difference in 10 columns, though the protocols differ"
+
+
+def test_a_label_that_is_learnt_counts(root: Path) -> None:
+    told = [
+        replace(one, score=replace(one.score, label_accuracy=1.0, label_baseline=0.5))
+        for one in read_findings(root / "bare" / FINDINGS)
+    ]
+    audits.write(root / "labels", told)
+    runs = Runs(root)
+    run = runs.open("labels").run
+    assert (run.columns, run.label, run.verdict) == (10, "exact", "exact")
+    assert runs.open("bare").run.label == ""
+    found = compare(runs.open("bare"), runs.open("labels"))
+    assert found.headline == "Of 10 columns and the label, 0 worse in the second, 0 better, 1 in one only"
+    assert any(row.name == "the label" and row.change == "only in the second" for row in found.columns)
 
 
 def test_no_folder_of_this_machine_is_shown(root: Path) -> None:
