@@ -13,10 +13,13 @@ import pytest
 from plumbob.attacks import Guess, attacks
 from plumbob.federation import Table
 from plumbob.protocols import PROTOCOLS, TRAINING
+from plumbob.protocols.xgboost_columns import installed
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
+from plumbob.transcript import Transcript
 from tests.worlds import made_table, with_truth, world
 
+ROWS = 240  # half of them are trained on, and half are predicted
 SLOW = ("neural_network", "split_models", "random_forest", "boosted_trees")  # there one threat that fits has to do
 
 
@@ -56,9 +59,15 @@ def guess(name: str, view: View, seed: int = 5) -> Guess:
 
 
 @cache
+def usual(protocol: str) -> Transcript:
+    """One world for all attacks on a protocol; nobody changes it."""
+    return world(protocol, made_table(rows=ROWS))
+
+
+@cache
 def first(name: str, protocol: str, threat: str) -> tuple[View, Guess]:
     """The view of the usual world and what the attack says of it; made once, as other tests compare with it."""
-    view = cut(world(protocol), THREATS[threat])
+    view = cut(usual(protocol), THREATS[threat])
     return view, guess(name, view)
 
 
@@ -70,17 +79,17 @@ def test_the_same_seed_gives_the_same_guess(name: str, protocol: str, threat: st
 
 @pytest.mark.parametrize(("name", "protocol", "threat"), FITTING)
 def test_garbage_in_place_of_the_truth_changes_no_guess(name: str, protocol: str, threat: str) -> None:
-    log = world(protocol)
+    log = usual(protocol)
     garbage = np.random.default_rng(9).random(log.sealed("passive")["columns"].shape)
     two = guess(name, cut(with_truth(log, "passive", garbage), THREATS[threat]))
     assert numbers(first(name, protocol, threat)[1]) == numbers(two)
 
 
-@pytest.mark.parametrize("protocol", [*PROTOCOLS, *TRAINING])
-def test_a_saved_view_attacked_in_another_process_gives_the_same_bits(protocol: str, tmp_path: Path) -> None:
-    cases = {p.values[0]: p.values[2] for p in PAIRS if p.values[1] == protocol}
-    assert cases
-    for name, threat in cases.items():
+def test_saved_views_attacked_in_another_process_give_the_same_bits(tmp_path: Path) -> None:
+    """One attack on every protocol; each attack at least once."""
+    cases = {name: (protocol, threat) for name, protocol, threat in sorted((p.values for p in PAIRS), reverse=True)}
+    cases = {name: case for name, case in cases.items() if case[0] != "xgboost_columns" or installed()}
+    for name, (protocol, threat) in cases.items():
         first(name, protocol, threat)[0].save(tmp_path / f"{name}.zip")
     script = (
         "import sys; from pathlib import Path; from plumbob.threats import View\n"
@@ -89,7 +98,7 @@ def test_a_saved_view_attacked_in_another_process_gives_the_same_bits(protocol: 
     )
     command = [sys.executable, "-c", script, *(str(tmp_path / f"{name}.zip") for name in cases)]
     subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2])
-    for name, threat in cases.items():
+    for name, (protocol, threat) in cases.items():
         assert (tmp_path / f"{name}.out").read_bytes() == numbers(first(name, protocol, threat)[1])
 
 
@@ -108,7 +117,7 @@ def test_a_guess_speaks_of_every_unknown_cell(name: str, protocol: str, threat: 
 @pytest.mark.parametrize(("name", "protocol", "threat"), PAIRS)
 @pytest.mark.parametrize("case", ["constant columns", "one row", "two classes", "one unknown", "one known"])
 def test_awkward_tables_are_survived(name: str, protocol: str, threat: str, case: str) -> None:
-    table, unknown = made_table(classes=2 if case == "two classes" else 3), 3
+    table, unknown = made_table(rows=ROWS, classes=2 if case == "two classes" else 3), 3
     if case == "constant columns":
         values = table.values.copy()
         values[:, ::2] = 0.0
@@ -135,7 +144,7 @@ def test_withheld_scores_are_no_message(name: str, protocol: str, threat: str) -
     """A row whose scores are NaN is guessed without them: what they would have been makes no difference."""
     from dataclasses import replace
 
-    view = cut(world(protocol), THREATS[threat])
+    view = cut(usual(protocol), THREATS[threat])
 
     def withheld(change: float) -> View:
         messages = []
