@@ -45,7 +45,7 @@ MARGINS = {
     "generative_regression": (0.0, 0.25),
     "shadow_inversion": (0.0, 0.35),
 }
-WORLDS = range(2)
+WORLDS = range(4)
 
 
 @cache
