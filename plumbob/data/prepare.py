@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from plumbob.data.recognise import FEW, BoolArray, Cells, count, recognise
+from plumbob.data.label import label_of, used_classes
+from plumbob.data.recognise import BoolArray, Cells, count, recognise
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Column, FloatArray, Table
 
@@ -93,7 +94,7 @@ def prepare(
     notes = _Notes(where)
     for column in ignore:
         notes.column("left out as asked", column)
-    target = None if label is None else _label(frame[label], label, label_bins, where, notes)
+    target = None if label is None else label_of(frame[label], label, label_bins, where, notes.sentence)
     cells = _usable(_features(frame, label, ignore, where), rules, notes)
     cells = _without_gaps(cells, rules, where, notes)
     if rules.missing == "drop_rows":
@@ -230,7 +231,7 @@ def _drop_rows(
     if not keep.any():
         raise BadInput(f"{where}: every row has a missing value; fill them or set 'missing' to median or drop_column")
     notes.sentence(f"{rows - int(keep.sum()):,} of {rows:,} rows dropped for missing values")
-    return [one.rows(keep) for one in cells], None if target is None else _used(target.rows(keep), where)
+    return [one.rows(keep) for one in cells], None if target is None else used_classes(target.rows(keep), where)
 
 
 # encoding
@@ -338,54 +339,6 @@ def scale(values: FloatArray, low: float, high: float) -> FloatArray:
     if not np.isfinite(high - low):
         return scale(values / 2, low / 2, high / 2)
     return np.clip((values - low) / (high - low), 0.0, 1.0)
-
-
-# the label
-
-
-def _label(series: pd.Series, name: str, bins: int | None, where: str, notes: _Notes) -> Cells:
-    """The label as class indices (values) and class names (words)."""
-    cells = recognise(series, name, where, is_label=True)
-    gaps = int(cells.missing.sum())
-    if gaps:
-        raise BadInput(f"{where}: label '{name}' has {count(gaps, 'missing value')}; every row needs its class")
-    if bins is not None:
-        return _binned(cells, bins, where, notes)
-    distinct = len(np.unique(cells.values))
-    if cells.kind == "date" or cells.kind == "text" or (not cells.words and distinct > FEW):
-        kind = {"date": "dates", "text": "distinct texts"}.get(cells.kind, "distinct numbers")
-        mend = "bin it: set 'label_bins'" if kind == "distinct numbers" else "name another label"
-        raise BadInput(f"{where}: label '{name}' takes {distinct:,} {kind}, too many for classes; {mend}")
-    if pd.api.types.is_bool_dtype(series.dtype):
-        cells = replace(cells, words=("False", "True"))
-    return _used(cells, where)
-
-
-def _used(cells: Cells, where: str) -> Cells:
-    """Classes renumbered to those that occur; at least two must."""
-    used, codes = np.unique(cells.values, return_inverse=True)
-    if len(used) < 2:
-        raise BadInput(f"{where}: label '{cells.name}' takes only one value; a model needs at least two classes")
-    words = tuple(cells.words[int(i)] for i in used) if cells.words else tuple(_class_name(value) for value in used)
-    return replace(cells, values=codes.astype(np.float64), words=words)
-
-
-def _class_name(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(float(value))
-
-
-def _binned(cells: Cells, bins: int, where: str, notes: _Notes) -> Cells:
-    """Classes of about equal size, `q1` the lowest; a value on an edge belongs to the lower class."""
-    if cells.words or cells.kind == "date":
-        raise BadInput(f"{where}: label '{cells.name}' is not of numbers, so it cannot be cut into {bins} bins")
-    if bins < 2:
-        raise BadInput(f"{where}: label_bins: expected 2 or more, got {bins}")
-    edges = np.quantile(cells.values, np.arange(1, bins) / bins)
-    codes = np.searchsorted(edges, cells.values, side="left")
-    if len(np.unique(codes)) < bins:
-        raise BadInput(f"{where}: label '{cells.name}' has too few distinct values for {bins} bins; ask for fewer")
-    notes.sentence(f"label '{cells.name}' cut into {bins} classes by quantiles")
-    return replace(cells, values=codes.astype(np.float64), words=tuple(f"q{i + 1}" for i in range(bins)))
 
 
 # words for messages

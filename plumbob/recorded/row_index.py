@@ -7,6 +7,7 @@ that a pass over all rows names each of them once, and a batch of them is said t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,3 +93,16 @@ def _earlier(places: IntArray) -> IntArray:
     counts = np.empty(len(places), dtype=np.int64)
     counts[order] = np.arange(len(places)) - starts
     return counts
+
+
+def agreed(found: Mapping[str, Found]) -> dict[str, IntArray]:
+    """The rows of every party's batch; where one cannot be sure, another that can tells."""
+    rows = {}
+    for name, own in found.items():
+        numbers, unsure = own.rows.copy(), ~own.sure
+        for other in found.values():
+            if len(other.rows) == len(numbers):
+                numbers = np.where(unsure & other.sure, other.rows, numbers)
+                unsure = unsure & ~other.sure
+        rows[name] = numbers
+    return rows

@@ -15,35 +15,30 @@ final ones are embeddings. Where they do not cover all rows, the tap runs the bo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from plumbob.bundle import Array
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, whole
-from plumbob.federation import Federation, IntArray
+from plumbob.federation import IntArray
 from plumbob.protocols.split_network import ASKED, SplitNetwork
 from plumbob.protocols.training import opened
-from plumbob.recorded.row_index import UNKNOWN, Found, RowIndex, nothing
+from plumbob.recorded.modules import checked_modules, linear, numbers_of, plain, predicting, table_of, version_of
+from plumbob.recorded.row_index import UNKNOWN, Found, RowIndex, agreed, nothing
 from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
 from plumbob.recorded.tables import array_of, checked_parties, federation_of
 from plumbob.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
     from torch.utils.hooks import RemovableHandle
 
 AT_ONCE = 4_096  # rows that a bottom model is given at once where the tap runs it
-LOOKED_AT = 2_000  # rows by which it is told whether a bottom model is linear
-ROUNDING = 1e-3  # share of the outputs that may be left unexplained if it is
 
 
 def tap(
@@ -103,8 +98,8 @@ class Tap:
     ) -> None:
         checked_parties(active, passive, columns)
         self.federation = federation_of(active, columns, label, rules)
-        self._modules = _checked_modules(passive)
-        self._tables = {name: _table(name, columns, inputs, self.federation) for name in passive}
+        self._modules = checked_modules(passive)
+        self._tables = {name: table_of(name, columns, inputs, self.federation) for name in passive}
         self._indices: dict[tuple[str, str], RowIndex] = {}
         self._like: dict[str, torch.Tensor] = {}  # an empty batch of the kind that a module was given
         self._room = whole("archive_mb", archive_mb, 1) * 1e6
@@ -197,7 +192,7 @@ class Tap:
                 f"the module of '{party}' returns {type(outputs).__name__}, expected one tensor with a row for each person; "
                 "tap the module whose outputs are sent"
             )
-        sent = _numbers(outputs)
+        sent = numbers_of(outputs)
         found = self._find(party, [v for v in (*given, *named.values()) if isinstance(v, torch.Tensor)], len(sent))
         if self._predicting or not (module.training and torch.is_grad_enabled()):
             self._note_prediction(party, found, sent)
@@ -222,7 +217,7 @@ class Tap:
         self._say_outputs(here)
         if party in here.gradients:  # the loop goes back through these outputs more than once
             self._say_gradients(here)
-        here.gradients[party] = _numbers(gradient)
+        here.gradients[party] = numbers_of(gradient)
         if here.over or here.gradients.keys() == self._modules.keys():
             self._say_gradients(here)
 
@@ -237,7 +232,7 @@ class Tap:
             return Found(self._told, np.ones(count, dtype=np.bool_))
         if not given or len(given[0]) != count:
             return nothing(count)
-        batch = _plain(given[0])
+        batch = plain(given[0])
         place = (party, batch.dtype.str)
         if place not in self._indices:
             self._indices[place] = RowIndex(self._tables[party].astype(batch.dtype))
@@ -246,7 +241,7 @@ class Tap:
     def _note_prediction(self, party: str, found: Found, sent: Array) -> None:
         known = found.rows != UNKNOWN
         self._strangers += int((~known).sum())
-        kept, version = self._predicted.get(party), _version(self._modules[party])
+        kept, version = self._predicted.get(party), version_of(self._modules[party])
         if kept is None or kept.version != version or kept.cells.shape[1] != sent.shape[1]:
             self._say_earlier([party])
             shape = (len(self.federation), sent.shape[1])
@@ -258,7 +253,7 @@ class Tap:
     def _covered(self, party: str) -> bool:
         """Whether the loop predicted all rows with the parameters as they are now."""
         kept = self._predicted.get(party)
-        return kept is not None and kept.version == _version(self._modules[party]) and bool(kept.there.all())
+        return kept is not None and kept.version == version_of(self._modules[party]) and bool(kept.there.all())
 
     def _asked(self, party: str) -> Array:
         """A bottom model's outputs for all rows, run by the tap: gradients off, prediction mode, all put back after."""
@@ -268,9 +263,9 @@ class Tap:
         like = self._like.get(party, next(module.parameters(), table))  # whose type and device a batch has
         try:
             shaped = table.reshape(len(table), *self._like[party].shape[1:]) if party in self._like else table
-            with _predicting(module), torch.no_grad(), torch.random.fork_rng(devices=[]):
+            with predicting(module), torch.no_grad(), torch.random.fork_rng(devices=[]):
                 starts = range(0, len(table), AT_ONCE)
-                parts = [_numbers(module(shaped[start : start + AT_ONCE].to(like))) for start in starts]
+                parts = [numbers_of(module(shaped[start : start + AT_ONCE].to(like))) for start in starts]
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise BadInput(
                 f"the module of '{party}' cannot be run over its table of {tuple(table.shape)}; "
@@ -292,7 +287,7 @@ class Tap:
         if here.told:
             return
         here.told = True
-        rows = _agreed(here.found)
+        rows = agreed(here.found)
         for name, numbers in rows.items():
             self._unknown[name] += int((numbers == UNKNOWN).sum())
             self._twins[name] += int((~here.found[name].sure & (numbers != UNKNOWN)).sum())
@@ -361,91 +356,3 @@ class Tap:
         if self._room < 0:
             remarks.append("messages beyond 'archive_mb' were counted and hashed, not kept")
         return remarks
-
-
-def _checked_modules(passive: Mapping[str, torch.nn.Module]) -> dict[str, torch.nn.Module]:
-    import torch
-
-    for name, module in passive.items():
-        if not isinstance(module, torch.nn.Module):
-            raise BadInput(f"party '{name}': expected a torch.nn.Module, got {type(module).__name__}")
-    if len({id(module) for module in passive.values()}) < len(passive):
-        raise BadInput("passive: two parties have the same module, so nobody can tell who sends; give each its own")
-    return dict(passive)
-
-
-def _table(party: str, columns: Mapping[str, Any], inputs: Mapping[str, Any], federation: Federation) -> Array:
-    """What a party's module is given, one row for each person."""
-    values = inputs.get(party, columns[party])
-    if isinstance(values, pd.DataFrame):
-        wordy = [str(c) for c in values.columns if values[c].dtype.kind not in "biuf"]
-        if wordy:
-            raise BadInput(
-                f"party '{party}': column '{wordy[0]}' is not of numbers, so no module is given it; "
-                "name what the module is given ('inputs')"
-            )
-        values = values.astype(np.result_type(*values.dtypes))  # one type for all: truths among numbers become 0 and 1
-    table = _plain(values)
-    if table.dtype.kind not in "biuf" or len(table) != len(federation):
-        raise BadInput(
-            f"inputs of '{party}': expected numbers for {len(federation):,} rows, got {table.dtype} of shape {table.shape}"
-        )
-    return table
-
-
-def _plain(values: Any) -> Array:
-    """Numbers as an array; 16-bit ones that NumPy does not have become 32-bit ones."""
-    import torch
-
-    if isinstance(values, torch.Tensor):
-        values = values.detach()
-        values = (values.float() if values.dtype == torch.bfloat16 else values).cpu().numpy()
-    return np.asarray(values)
-
-
-def _numbers(tensor: torch.Tensor) -> Array:
-    """A copy of a tensor, a row for each person."""
-    return np.array(_plain(tensor)).reshape(len(tensor), -1)
-
-
-def linear(inputs: Array, outputs: Array) -> bool:
-    """Whether outputs are inputs times a matrix plus a constant, as far as some rows tell."""
-    some = np.linspace(0, len(inputs) - 1, min(len(inputs), LOOKED_AT)).astype(np.int64)
-    given, sent = (part[some].reshape(len(some), -1).astype(np.float64) for part in (inputs, outputs))
-    if given.shape[1] + 1 >= len(some):
-        return True  # as many columns as rows: everything would fit
-    given, sent = given - given.mean(axis=0), sent - sent.mean(axis=0)
-    scale = np.abs(given).max(axis=0)
-    given = given / np.where(scale > 0, scale, 1)
-    left = sent - given @ np.linalg.lstsq(given, sent, rcond=None)[0]
-    return bool(np.linalg.norm(left) <= ROUNDING * np.linalg.norm(sent))
-
-
-def _version(module: torch.nn.Module) -> int:
-    """A number that rises when a parameter or a running mean is changed in place, as optimizers do."""
-    return sum(tensor._version for tensor in (*module.parameters(), *module.buffers()) if not tensor.is_inference())
-
-
-@contextmanager
-def _predicting(module: torch.nn.Module) -> Iterator[None]:
-    """Prediction mode, and every part of the module back in its own mode after."""
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
-
-
-def _agreed(found: Mapping[str, Found]) -> dict[str, IntArray]:
-    """The rows of every party's batch; where one cannot be sure, another that can tells."""
-    rows = {}
-    for name, own in found.items():
-        numbers, unsure = own.rows.copy(), ~own.sure
-        for other in found.values():
-            if len(other.rows) == len(numbers):
-                numbers = np.where(unsure & other.sure, other.rows, numbers)
-                unsure = unsure & ~other.sure
-        rows[name] = numbers
-    return rows

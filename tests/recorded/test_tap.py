@@ -16,9 +16,9 @@ from plumbob.attacks import attack_named
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
 from plumbob.protocols import SplitNetwork
+from plumbob.recorded.modules import linear
 from plumbob.recorded.opening import open_recorded
 from plumbob.recorded.seals import accuracy_of
-from plumbob.recorded.tap import linear
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Message, Transcript
 from tests.recorded.loops import EXAMPLES, World, example
