@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from plumbob.attacks.per_row import DEAD
 from plumbob.later import Tensor, functional, nn, torch
 
+FEW = 4  # channels
+
 
 def activations() -> tuple[type[nn.Module], ...]:
     """Those whose slope is known here."""
@@ -52,8 +54,14 @@ class Block:
         """The transposed convolution: gradients at its outputs to those at its inputs."""
         from torch.nn.grad import conv2d_input
 
+        conv = self.conv
+        if conv.in_channels <= FEW and isinstance(
+            conv.padding, tuple
+        ):  # as patches: torch's own way is made for many channels
+            patches = conv.weight.flatten(1).t() @ outer.flatten(2)
+            return functional.fold(patches, shape[1:], conv.kernel_size, conv.dilation, conv.padding, conv.stride)  # type: ignore[arg-type]
         inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
-            (len(outer), *shape), self.conv.weight, outer, self.conv.stride, self.conv.padding, self.conv.dilation
+            (len(outer), *shape), conv.weight, outer, conv.stride, conv.padding, conv.dilation
         )
         return inner
 

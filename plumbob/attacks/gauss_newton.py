@@ -10,6 +10,7 @@ from plumbob.later import Tensor, functional, torch
 CHUNK = 64  # rows solved together
 STEPS, POLISH = 8, 8  # steps on one block, and on all at once
 SOLVES = 24  # steps of conjugate gradients in each
+SOLVED = 1e-6  # share of the squared residual at which they end before
 DONE = 1e-5  # share of the target's size at which a row's residual counts as gone
 
 
@@ -108,11 +109,14 @@ def _least_squares(
     free = (~(leaving if low is not None else leaving | ((x >= 1) & (right > 0)))).to(x.dtype)
     right = right * free
     step, left, along, size = torch.zeros_like(right), right, right, _dot(right, right)
+    first = size
     for _ in range(SOLVES):
         image = (backward(weight * forward(along)) + damping * along) * free
         length = size / _dot(along, image).clamp_min(1e-30)
         step, left = step + length * along, left - length * image
         following = _dot(left, left)
+        if bool((following <= SOLVED * first).all()):
+            break
         along, size = left + following / size.clamp_min(1e-30) * along, following
     return step
 
