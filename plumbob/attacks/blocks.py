@@ -55,11 +55,9 @@ class Block:
         from torch.nn.grad import conv2d_input
 
         conv = self.conv
-        if conv.in_channels <= FEW and isinstance(
-            conv.padding, tuple
-        ):  # as patches: torch's own way is made for many channels
+        if conv.in_channels <= FEW and isinstance(conv.padding, tuple):  # torch's own way is made for many channels
             patches = conv.weight.flatten(1).t() @ outer.flatten(2)
-            return functional.fold(patches, shape[1:], conv.kernel_size, conv.dilation, conv.padding, conv.stride)  # type: ignore[arg-type]
+            return functional.fold(patches, shape[1:], conv.kernel_size, conv.dilation, conv.padding, conv.stride)
         inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
             (len(outer), *shape), conv.weight, outer, conv.stride, conv.padding, conv.dilation
         )

@@ -225,4 +225,5 @@ def _inverse(gram: Tensor, share: float) -> Tensor:
     """The inverse with a share of the mean diagonal added: unit by unit, and still there where all is zero. It is much smaller
     than what it is multiplied with, so that this is the faster way."""
     mean = gram.diagonal(dim1=1, dim2=2).mean(dim=1).view(-1, 1, 1) * share + 1e-30
-    return torch.linalg.inv(gram + mean * torch.eye(gram.shape[1]))
+    inverse: Tensor = torch.linalg.inv(gram + mean * torch.eye(gram.shape[1]))
+    return inverse

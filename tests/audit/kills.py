@@ -1,8 +1,8 @@
 """Kill an audit with SIGKILL at random moments until it is done, and compare it with one that was left alone.
 
-`python -m tests.audit.kills --kills 100 --start fork > docs/results/kills.json` made the committed result. `--start exec` starts
-the command anew each time, as a user does; `--start fork` forks it from a process that has loaded the libraries, to save the
-minutes of loading them a hundred times. Either way it is a process group of its own that SIGKILL ends.
+`python -m tests.audit.kills --kills 100 --workers 2 --seed 1 > docs/results/kills.json` made the committed result. `--start exec`
+starts the command anew each time, as a user does; `--start fork` forks it from a process that has loaded the libraries, to save
+the minutes of loading them a hundred times. Either way it is a process group of its own that SIGKILL ends.
 """
 
 from __future__ import annotations
