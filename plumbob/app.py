@@ -230,8 +230,6 @@ def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
-    if not (folder / "plan.yaml").exists():
-        write_whole(folder / "plan.yaml", plan.to_yaml(folder))
     with (folder / LINES).open("a") as lines:
         try:
             fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -239,9 +237,16 @@ def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
             raise BadInput(
                 f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
             ) from error
-        if (folder / "plan.yaml").read_text(encoding="utf-8") != plan.to_yaml(folder):
-            write_whole(folder / "plan.yaml", plan.to_yaml(folder))  # the same plan with another gate
+        _check_folder(folder, plan, trust_code)  # again: somebody may have begun here meanwhile
+        kept, text = folder / "plan.yaml", plan.to_yaml(folder)
+        if not kept.exists() or kept.read_text(encoding="utf-8") != text:  # a new audit, or another gate
+            write_whole(kept, text)
         yield
+
+
+def _just_begun(path: Path) -> bool:
+    """What an audit leaves that was killed before it wrote its plan."""
+    return path.name == ".plan.yaml.part" or (path.name == LINES and path.stat().st_size == 0)
 
 
 def _check_folder(folder: Path, plan: Plan, trust_code: bool) -> None:
@@ -256,7 +261,7 @@ def _check_folder(folder: Path, plan: Plan, trust_code: bool) -> None:
             same = False
         if not same:
             raise BadInput(f"{folder} holds the audit of another plan; choose another folder (--out)")
-    elif folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and not all(map(_just_begun, folder.iterdir())):
         raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plumbob.errors import BadInput, suggest
 
+COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -107,6 +108,10 @@ class Federation:
             raise BadInput(f"a federation needs at least two parties, got {len(self.parties)}")
         if len(set(names)) != len(names):
             raise BadInput(f"party names must differ, got {', '.join(names)}")
+        if COORDINATOR in names:
+            raise BadInput(
+                f"a party cannot be called '{COORDINATOR}': protocols call their helper so; choose another name"
+            )
         if self.active not in names:
             raise BadInput(f"the active party '{self.active}' is not among the parties{suggest(self.active, names)}")
         for party in self.parties:

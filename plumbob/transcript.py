@@ -15,9 +15,9 @@ import numpy as np
 from plumbob import bundle
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
+from plumbob.federation import COORDINATOR as COORDINATOR
 from plumbob.federation import Column, Feature, IntArray
 
-COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
 _GENESIS = "0" * 64
 
 

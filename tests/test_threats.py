@@ -75,3 +75,10 @@ def test_collusion_leaves_the_last_party() -> None:
 
 def test_a_view_holds_no_hash_of_what_its_owner_never_saw() -> None:
     assert all(message.link == "" for message in cut(four_parties(), THREATS["active"]).messages)
+
+
+def test_no_party_has_the_name_of_the_helper() -> None:
+    table = made_table(columns=4)
+    owners = {"coordinator": list(table.names[:2]), "b": list(table.names[2:])}
+    with pytest.raises(BadInput, match="cannot be called 'coordinator'"):
+        split(table, owners, "b")

@@ -81,7 +81,7 @@ def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
         first = "active" if "active" in fitting else next(iter(fitting), "active")
         wishes = asked(threats, first, lambda said: _with_threats(wishes, _words(said)))
     if not wishes.defences:
-        defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes.kinds))}"
+        defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes))}"
         wishes = asked(defences, "none", lambda said: _with_defences(wishes, _words(said)))
     if not wishes.effort:
         wishes = asked(f"How much effort? {', '.join(EFFORTS)}", "standard", lambda said: _with_effort(wishes, said))

@@ -202,7 +202,7 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         *_comment("What protects the columns: none, or sweep to try all and see which one to take; what fits here: "),
     ]
     lines[-1] = lines[-1].rstrip()
-    lines += _comment(f"  {', '.join(fitting_defences(wishes.kinds))}")
+    lines += _comment(f"  {', '.join(fitting_defences(wishes))}")
     lines += _comment("Several are compared with each other. Two at once are written a+b.")
     swept = wishes.defences == (sweep.NAME,)
     lines += [f"defences: {sweep.NAME if swept else _list(wishes.defences)}"]

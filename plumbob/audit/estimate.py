@@ -261,7 +261,7 @@ def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
         limit = f"time: what needs one trained model takes more than {HOURS:.0f} hours; {advice}"
     elif made.start_seconds > max(longest, sum(made.share_seconds) / CREWS[-1]):
         hours = made.start_seconds / 3600
-        limit = f"time: matching the rows is done once, {hours:.1g} hours however many workers there are; {advice}"
+        limit = f"time: matching the rows is done once, {hours:.1g} hours however many workers there are"
     else:
         limit = f"none: more workers help up to {len(made.share_seconds)}, the number of models to train"
     return Forecast(rows, crews, longest / 3600, made.worker_bytes, made.disk_bytes, limit)

@@ -127,6 +127,11 @@ def read_findings(path: Path) -> list[Finding]:
     return list({finding.key: finding for finding in findings}.values())
 
 
+def lost_cost(key: str) -> str:
+    """The line of a cost that is not known any more."""
+    return _line({"key": key} | dict.fromkeys(COSTS, 0.0))
+
+
 def read_cost(line: str) -> dict[str, Any]:
     """A line of `costs.jsonl`."""
     raw: dict[str, Any] = parse_json(line)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TypeVar
 
-from scipy.special import ndtri
+from scipy.special import bdtrc, ndtri
 
 from plumbob.audit.finding import Finding
 from plumbob.scoring.images import ImageScore
@@ -215,8 +215,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) -> Verdict:
     """The verdict on one column from its scores over trials; `family` columns are judged together."""
     tests = 2 * max(1, family) * len(parts)  # values and order, every column, every trial
-    limit = float(-ndtri(FAMILY / tests))
-    levels = [_level(part, limit, rows) for part in parts]
+    levels = [_level(part, metric, FAMILY / tests, rows) for part in parts]
     level = max(levels, key=LEVELS.index)  # one trial is enough: each is another split that could be the real one
     worst = levels.count("exact") if level == "exact" else sum(found != "none" for found in levels)
     leaking = [part for part, found in zip(parts, levels, strict=True) if found != "none"]
@@ -335,14 +334,26 @@ def recovered(part: ColumnScore) -> bool:
     return bool(part.claims) and part.exact >= ALL_EXACT and part.gain > 0.9
 
 
-def _level(part: ColumnScore, limit: float, rows: int) -> str:
-    """What one trial shows of a column, with `limit` standard errors to spare."""
+def luck(part: ColumnScore, metric: str) -> float:
+    """The chance that guessing makes as few mistakes in so many claims; 0 of values, which rows enough say (see `gain_error`).
+
+    Branches and bins are few where an attack is careful: one that is right by luck has no error and no standard error.
+    """
+    if metric not in SHARES:
+        return 0.0
+    return float(bdtrc(round((1 - part.error) * part.claims) - 1, part.claims, 1 - part.baseline_error))
+
+
+def _level(part: ColumnScore, metric: str, chance: float, rows: int) -> str:
+    """What one trial shows of a column, beyond what happens with this chance."""
     if not part.claims or part.baseline_error <= 1e-12:
         return "none"  # nothing was said of it, or there was nothing to learn
-    if recovered(part):
-        return "exact"
-    if part.gain - limit * part.gain_error > LEAST_GAIN:
-        return "leak"
+    limit = float(-ndtri(chance))
+    if luck(part, metric) <= chance:
+        if recovered(part):
+            return "exact"
+        if part.gain - limit * part.gain_error > LEAST_GAIN:
+            return "leak"
     rank_error = math.sqrt(2 / max(1, rows - 1))  # of the difference of two rank correlations
     return "order" if abs(part.rank) - part.own_rank - limit * rank_error > LEAST_RANK else "none"
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbob.audit.finding import BROKEN, Finding, read_cost
+from plumbob.audit.finding import BROKEN, Finding, lost_cost, read_cost
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 
@@ -78,13 +78,19 @@ class Store:
         return self._finding(key).exists()
 
     def lines(self, key: str) -> tuple[str, str]:
-        """A finding and its cost as they were written."""
-        return self._finding(key).read_text(encoding="utf-8"), self._cost(key).read_text(encoding="utf-8")
+        """A finding and its cost as they were written, once it is known that they are whole; a cost that was lost is 0."""
+        self.read(key)
+        return self._texts(key)
+
+    def _texts(self, key: str) -> tuple[str, str]:
+        cost = self._cost(key)
+        told = cost.read_text(encoding="utf-8") if cost.exists() else f"{lost_cost(key)}\n"
+        return self._finding(key).read_text(encoding="utf-8"), told
 
     def read(self, key: str) -> Finding:
         """One finding, with its cost."""
         try:
-            found, cost = self.lines(key)
+            found, cost = self._texts(key)
             finding = Finding.from_line(found, read_cost(cost))
         except FileNotFoundError:
             raise

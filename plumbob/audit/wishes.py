@@ -110,7 +110,12 @@ def _usual() -> list[Attack]:
     return [attack for attack in attacks().values() if attack.by_default]
 
 
-def fitting_defences(protocols: Sequence[str]) -> list[str]:
-    """Defences that change something on one of the protocols, and `none`."""
-    chosen = [any_protocol_named(name) for name in protocols]
-    return [name for name in DEFENCES if any(sweep.fits(defence_named(name), protocol) for protocol in chosen)]
+def fitting_defences(wishes: Wishes) -> list[str]:
+    """Defences that change something on one of the protocols, and `none`; a model that exists already is not trained anew."""
+    chosen = [(any_protocol_named(name), place >= len(wishes.protocols)) for place, name in enumerate(wishes.kinds)]
+    named = {name: defence_named(name) for name in DEFENCES}
+    return [
+        name
+        for name, one in named.items()
+        if any(sweep.fits(one, kind) and not (own and "training" in sweep.points(one)) for kind, own in chosen)
+    ]

@@ -110,7 +110,7 @@ def audit(
             transcripts=transcripts,
             show_pictures=show_pictures,
             trust_code=trust_code,
-            command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat, trust_code),
+            command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat, trust_code, out),
             progress=advance,
             tell=_tell,
         )
@@ -194,6 +194,7 @@ def _command(
     recorded: Path | None = None,
     threats: list[str] | None = None,
     trust_code: bool = False,
+    out: Path | None = None,
 ) -> str:
     """The command that repeats an audit, without folders of this machine."""
     words = ["plumbob", "audit"] + ([plan.name] if plan else [])
@@ -205,6 +206,7 @@ def _command(
     words += ["--show-pictures"] if show_pictures else []
     words += ["--trust-code"] if trust_code else []
     words += ["--gate", gate] if gate is not None else []
+    words += ["--out", out.name] if out and out.name else []
     return shlex.join(words)
 
 

@@ -32,9 +32,9 @@ SMALL = 20  # rows below which "nearly all distinct" says nothing
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
-_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
-# Missing in a column of numbers, a word elsewhere.
+_WITH_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?")  # 8.435,44 as well
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+# Missing in a column of numbers or dates, a word elsewhere.
 _NO_NUMBER = frozenset({"na", "n/a", "null", "none", "<na>", "-", "--", "?", "."})
 _DATE_FORMATS = (
     "%Y/%m/%d",
@@ -184,7 +184,8 @@ def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: st
                 f"{where}: column '{name}' writes numbers with commas before three digits, which may be decimals or "
                 "thousands; write them with a decimal point or without commas"
             )
-        pointed = np.array([_number(word.replace(",", ".")) for word in words] + [np.nan])
+        # A point in such a column parts thousands.
+        pointed = np.array([_number(word.replace(".", "").replace(",", ".")) for word in words] + [np.nan])
         return _numbers(pointed[codes], name, where, "read as numbers with decimal commas")
     if is_label:
         return None
@@ -203,17 +204,19 @@ def _number(word: str) -> float:
 
 
 def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> Cells | None:
-    """Text in which every word is a date of one and the same format."""
-    if not any(character.isdigit() for character in words[0]):
+    """Text in which every word is a date of one and the same format, but for marks of missing ones."""
+    told = [i for i, word in enumerate(words) if word.lower() not in _NO_NUMBER]
+    real = [words[i] for i in told]
+    if not real or not any(character.isdigit() for character in real[0]):
         return None
-    listed = pd.Series(list(words), dtype="str")
-    for form in (*(["ISO8601"] if all(map(_ISO_DATE.fullmatch, words)) else []), *_DATE_FORMATS):
+    listed = pd.Series(real, dtype="str", index=told)
+    for form in (*(["ISO8601"] if all(map(_ISO_DATE.fullmatch, real)) else []), *_DATE_FORMATS):
         parse = _parser(form)
         if parse(listed[:1]).isna().any():
             continue
         dates = parse(listed)
         if not dates.isna().any():
-            spread = pd.concat([dates, pd.Series([pd.NaT], dtype=dates.dtype)], ignore_index=True)
+            spread = dates.reindex([*range(len(words)), -1])  # a code of -1 finds the last entry, which is none
             return _dates(spread.iloc[codes], name, f"read as dates written as {_spelt(form)}")
     return None
 

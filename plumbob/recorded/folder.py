@@ -174,6 +174,8 @@ class _Files:
         path = self._folder / name
         if not path.resolve().is_relative_to(self._folder):
             raise BadInput(f"{where}: '{name}' leads out of the folder")
+        if path.exists() and not path.is_file():
+            raise BadInput(f"{where}: '{name}' is no ordinary file")
         try:
             with path.open("rb") as file:
                 self._check(where, name, file, path.stat().st_size)

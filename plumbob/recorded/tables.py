@@ -81,7 +81,9 @@ def classes_of(label: Any) -> tuple[IntArray, tuple[str, ...]]:
 
 
 def _class_name(value: Any) -> str:
-    return str(int(value)) if isinstance(value, np.floating) and value == int(value) else str(value)
+    return (
+        str(int(value)) if isinstance(value, np.floating) and np.isfinite(value) and value == int(value) else str(value)
+    )
 
 
 def checked_parties(active: str, passive: Mapping[str, Any], columns: Mapping[str, Any]) -> None:

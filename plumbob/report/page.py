@@ -127,7 +127,6 @@ def render(
         shared=_shared_words(summaries),
         terms=_terms(summaries, meanings or {}),
         judged=len(summaries),
-        alarm=percent(min(1.0, len(summaries) * judge.FAMILY)),
         judge=judge,
         attacks=[words.label(name) for name in figures.attack_styles(summaries)],
         notes=[plain(note) for note in notes],

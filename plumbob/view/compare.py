@@ -152,7 +152,7 @@ def _change(a: ColumnAnswer | None, b: ColumnAnswer | None) -> str:
     if a is None or b is None:
         return "only in the second" if a is None else "only in the first"
     step = max(-1.0, b.verdict.gain) - max(-1.0, a.verdict.gain)
-    points = f"gain {'+' if step > 0 else '−'}{abs(100 * step):.0f} points"
+    points = f"gain {'+' if step > 0 else '−'}{abs(100 * step):.0f} points" if abs(step) >= ALIKE else "the same gain"
     if a.level != b.level:
         way = "worse" if LEVELS.index(b.level) > LEVELS.index(a.level) else "better"
         return f"{way}: {LEVEL_WORDS[a.level]} became {LEVEL_WORDS[b.level]}, {points}"

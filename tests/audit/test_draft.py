@@ -150,4 +150,4 @@ def test_only_what_fits_is_offered() -> None:
     assert "collusion" not in fitting_threats(["logistic_regression"], "bank", ["bank", "shop"])
     assert "collusion" in fitting_threats(["logistic_regression"], "bank", ["bank", "shop", "post"])
     assert fitting_protocols(["coordinator"]) == ["split_training", "xgboost_columns"]
-    assert "fake_gradients" not in fitting_defences(["logistic_regression"])
+    assert "fake_gradients" not in fitting_defences(replace(Wishes(), protocols=("logistic_regression",)))

@@ -72,6 +72,15 @@ def test_a_column_nothing_was_said_of_does_not_leak() -> None:
     assert level(replace(PLAIN, claims=0)) == "none"
 
 
+@pytest.mark.parametrize("metric", ["branches", "orders"])
+def test_a_few_branches_right_by_luck_are_no_leak(metric: str) -> None:
+    lucky = replace(PLAIN, claims=1, error=0.0, exact=1.0, gain=1.0, gain_error=0.0, baseline_error=0.4, rank=0.0)
+    wrong = replace(lucky, claims=40, error=0.7, exact=0.3, gain=-0.75, gain_error=0.1)
+    assert judge_column([lucky, wrong, wrong, wrong, wrong], metric, 100, 6).level == "none"
+    assert judge_column([replace(lucky, claims=40), wrong], metric, 100, 6).level == "exact"
+    assert judge_column([replace(lucky, claims=60, error=0.05, exact=0.95, gain=0.875)], metric, 100, 6).level == "leak"
+
+
 def test_order_alone_is_told_apart() -> None:
     assert level(replace(PLAIN, gain=-2.0)) == "order"
     assert level(replace(PLAIN, gain=-2.0, own_rank=0.65)) == "none"

@@ -8,14 +8,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plumbob.app import run_audit
+from plumbob.app import _claimed, run_audit
 from plumbob.audit.finding import COSTS, Finding, read_findings
+from plumbob.audit.plan_file import make_plan
 from plumbob.audit.store import Store
 from plumbob.errors import BadInput
 from tests.audit import kills
@@ -157,6 +160,43 @@ def test_a_store_must_be_one_and_not_the_folder(tmp_path: Path) -> None:
         made(tmp_path / "out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert len(list((tmp_path / "letters").iterdir())) == 1
+
+
+def test_a_torn_finding_costs_no_other_and_a_lost_cost_nothing(tmp_path: Path) -> None:
+    lines = made(tmp_path / "out")
+    stored = sorted((tmp_path / "out" / "store" / "findings").iterdir())
+    whole = stored[1].read_text(encoding="utf-8")
+    stored[1].write_text(whole[:40], encoding="utf-8")
+    with pytest.raises(BadInput, match="remove the file and run again"):
+        made(tmp_path / "out")
+    assert (tmp_path / "out" / "findings.jsonl").read_text(encoding="utf-8").splitlines() == lines
+    stored[1].unlink()
+    (tmp_path / "out" / "store" / "costs" / stored[0].name).unlink()
+    assert made(tmp_path / "out") == lines
+
+
+def test_an_audit_killed_before_its_plan_was_written_does_not_block_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".plan.yaml.part").write_text("data:")
+    (tmp_path / "out" / "findings.jsonl").touch()
+    assert len(made(tmp_path / "out")) == 4
+
+
+def test_many_at_once_in_a_new_folder_give_one_audit_and_sentences(tmp_path: Path) -> None:
+    plan = make_plan(PLAN).filled()
+    told = []
+
+    def begin(_: int) -> None:
+        try:
+            with _claimed(tmp_path / "out", plan, False):
+                time.sleep(0.01)
+        except BadInput as error:
+            told.append(str(error))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(begin, range(64)))
+    assert all("another audit is writing" in sentence for sentence in told)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["findings.jsonl", "plan.yaml"]
 
 
 def test_two_commands_on_one_store_make_nothing_twice_and_end_equal(tmp_path: Path) -> None:

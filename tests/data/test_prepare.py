@@ -98,6 +98,23 @@ def test_decimal_commas_are_read_and_noted() -> None:
     assert table.notes == ("party 'bank': read as numbers with decimal commas: 'age'",)
 
 
+def test_points_part_thousands_where_commas_part_decimals() -> None:
+    assert column(["8.435,5", "1.970", "0"])[1] == pytest.approx([1.0, 1970 / 8435.5, 0.0])
+
+
+def test_a_leading_zero_makes_a_decimal_comma() -> None:
+    assert column(["0,388", "1,500", "0,500"])[1] == pytest.approx([0.0, 1.0, 0.112 / 1.112])
+
+
+@pytest.mark.parametrize("mark", ["NA", "?", "-"])
+def test_marks_in_a_column_of_dates_are_missing(mark: str) -> None:
+    cells = [*(f"{day:02d}.03.2020" for day in range(1, 29)), mark]
+    assert "has 1 missing value;" in refused({"since": cells})
+    table = prepare(pd.DataFrame({"since": cells}), name="t", where="t", rules=Rules(missing="median"))
+    assert table.columns[0].kind == "date"
+    assert table.values[[0, 27, 28], 0] == pytest.approx([0.0, 1.0, 0.5])
+
+
 def test_commas_that_may_be_thousands_are_refused() -> None:
     sentence = refused({"age": ["1,500", "2,500", "3"]})
     assert "may be decimals or thousands" in sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,11 @@ WRONG = {
     "missing file": (put(*FILE, value="none.npy"), "'none.npy' is missing"),
     "folder as file": (
         lambda manifest, folder: (folder / "x.npy").mkdir() or put(*FILE, value="x.npy")(manifest, folder),
-        "is missing or cannot be read",
+        "is no ordinary file",
+    ),
+    "pipe as file": (
+        lambda manifest, folder: os.mkfifo(folder / "x.npy") or put(*FILE, value="x.npy")(manifest, folder),
+        "is no ordinary file",
     ),
     "pickle": (pickled, "is of object, expected numbers"),
     "text": (array("embeddings.npy", lambda cells: cells.astype(str)), "expected numbers"),

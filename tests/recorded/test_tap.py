@@ -105,6 +105,23 @@ def test_gradients_that_a_loop_hands_over_itself_are_heard() -> None:
     assert np.array_equal(heard.payload, copy.grad.numpy())
 
 
+def test_parameters_written_past_torchs_counters_are_seen() -> None:
+    """Averages of weights are often swapped in by `.data`: what was predicted before is no embedding of the final model."""
+    world = World()
+    shop = torch.from_numpy(world.shop)
+    settings = {**world.settings, "passive": {"shop": world.bottoms["shop"]}, "columns": {"shop": world.shop}}
+    with plumbob.tap(**settings) as tap:
+        world.bottoms["shop"].eval()
+        with torch.no_grad():
+            world.bottoms["shop"](shop)
+        for parameter in world.bottoms["shop"].parameters():
+            parameter.data.add_(1.0)
+    with torch.no_grad():
+        final = world.bottoms["shop"](shop).numpy()
+    (sent,) = of(tap.transcript, "embeddings", "predict")
+    assert np.allclose(sent.payload, final)
+
+
 def test_the_tap_predicts_where_the_loop_does_not_and_says_so() -> None:
     world = World()
     with plumbob.tap(**world.settings) as tap:

@@ -97,7 +97,7 @@ def test_it_says_what_it_is_for_and_what_it_cannot_tell() -> None:
     words = Reader(page(samples.values())).words
     assert "a federation you take part in, on data you may use" in words
     assert "No leak found is not a proof" in words
-    assert "With 9 settings judged, the chance of any false alarm is at most 9 %" in words
+    assert "the chance that any one of them is called leaking is about 1 %" in words
 
 
 def test_how_to_repeat_it() -> None:
