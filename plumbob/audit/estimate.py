@@ -1,18 +1,19 @@
 """How long an audit will take, its peak memory and its disk, before anything is trained.
 
-The work is listed as the run would do it (units, transcripts, attacks), each piece priced by a measured law (`audit/cost.py`),
-and what needs the same trained model goes to one worker. The same laws at 10 and 100 million rows say which limit bites first.
+The work is listed as the run would do it (units, transcripts, attacks), each stage priced by a measured law (`audit/cost.py`),
+in the pieces that are handed to workers (`audit/pieces.py`). The same laws at 10 and 100 million rows say what limit bites first.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from plumbob.audit import cost
 from plumbob.audit.cost import Costs, Size
+from plumbob.audit.pieces import model_of, parts
 from plumbob.audit.plan import DefencePlan, Plan
 from plumbob.audit.run import Case, Unit, cases, units
 from plumbob.audit.source import Source
@@ -54,7 +55,7 @@ class Forecast:
 
     rows: int
     crews: tuple[Crew, ...]
-    share_hours: float  # the longest share, all that needs one trained model
+    share_hours: float  # the longest piece of the work
     worker_bytes: float
     disk_bytes: float
     limit: str  # what bites first, and what to do
@@ -141,20 +142,19 @@ class _Shared:
         """The estimate for so many rows of data."""
         spent: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         remarks: dict[tuple[str, str, str], str] = {}
-        shares: dict[object, float] = defaultdict(float)
+        shares: dict[int, float] = defaultdict(float)
         peaks, lines, kept = [0.0], 0.0, 0.0
-        for number, (unit, todo) in enumerate(self.work):
-            for piece in self._pieces(unit, todo, total):
-                law, remark = self.costs.law(piece.law)
-                seconds = cost.value(law, piece.size) * piece.factor * self.speeds.get(cost.kind_of(piece.law), 1.0)
-                spent[piece.row].append(seconds)
-                remarks[piece.row] = remark or remarks.get(piece.row, "")
-                shares[number, piece.model] += seconds
-                if piece.row[2] in ("training", "prediction"):
-                    peaks.append(cost.value(self.costs.law(f"memory/{piece.size.protocol}")[0], piece.size))
-                    kept += transcripts * CELL * piece.size.columns * (piece.size.train + piece.size.rows)
-                elif piece.row[2] != "scoring":
-                    lines += cost.value(self.costs.law(f"line/{piece.size.protocol}")[0], piece.size)
+        for number, piece in self._handed_out(total, workers):
+            law, remark = self.costs.law(piece.law)
+            seconds = cost.value(law, piece.size) * piece.factor * self.speeds.get(cost.kind_of(piece.law), 1.0)
+            spent[piece.row].append(seconds)
+            remarks[piece.row] = remark or remarks.get(piece.row, "")
+            shares[number] += seconds
+            if piece.row[2] in ("training", "prediction"):
+                peaks.append(cost.value(self.costs.law(f"memory/{piece.size.protocol}")[0], piece.size))
+                kept += transcripts * CELL * piece.size.columns * (piece.size.train + piece.size.rows)
+            elif piece.row[2] != "scoring":
+                lines += cost.value(self.costs.law(f"line/{piece.size.protocol}")[0], piece.size)
         by_share = list(shares.values())
         rows = [Row(*row, len(found), sum(found), remarks[row]) for row, found in spent.items()]
         crew = min(workers, max(1, len(by_share)))
@@ -185,8 +185,21 @@ class _Shared:
             return 0.0
         return self.costs.laws["align"]["n"] * total * len(federation.parties)
 
+    def _handed_out(self, total: int, workers: int) -> Iterator[tuple[int, _Piece]]:
+        """Every stage with the number of the piece that it belongs to. Nobody trains a model twice: each worker keeps it."""
+        count, number = sum(len(todo) for _, todo in self.work), 0
+        for unit, todo in self.work:
+            trained: Counter[object] = Counter()
+            for part in parts(unit, tuple((case, "") for case in todo), count, workers):
+                for piece in self._pieces(unit, [case for case, _ in part], total):
+                    training = piece.row[2] == "training"
+                    trained[piece.model] += training
+                    if not training or trained[piece.model] <= workers:
+                        yield number, piece
+                number += 1
+
     def _pieces(self, unit: Unit, todo: list[Case], total: int) -> list[_Piece]:
-        """The stages of a unit, as a `Workbench` goes through them."""
+        """The stages of some cases of a unit, as a `Workbench` goes through them."""
         protocol, pieces = unit.protocol.protocol(), []
         trained: set[object] = set()
         placed: set[tuple[float | None, str]] = set()
@@ -194,7 +207,7 @@ class _Shared:
         for case in todo:
             size, defence = self._size(unit, case, total), case.defence
             place = (case.unknown, defence.title)
-            model = place if isinstance(protocol, TrainingProtocol) or protocol.by_party else _model(protocol, defence)
+            model = model_of(unit, case)
             if place not in placed and self.source.recorded is None:
                 placed.add(place)
                 if model not in trained:
@@ -241,14 +254,11 @@ class _Shared:
         return tuple(dict.fromkeys(notes))
 
 
-def _model(protocol: Protocol, defence: DefencePlan) -> str:
-    return repr(defence.defence().protect(protocol))
-
-
 def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
-    made = shared.priced(rows, 1, transcripts)
-    longest = max(made.share_seconds, default=0.0)
-    crews = tuple(Crew(n, (made.start_seconds + spread(made.share_seconds, n)) / 3600) for n in CREWS)
+    by_crew = {n: shared.priced(rows, n, transcripts) for n in CREWS}
+    made, widest = by_crew[CREWS[0]], by_crew[CREWS[-1]]
+    longest = max(widest.share_seconds, default=0.0)
+    crews = tuple(Crew(n, one.wall_seconds / 3600) for n, one in by_crew.items())
     sample = _sample(shared, rows)
     over = made.worker_bytes / 1e9 > GIGABYTES
     late = longest / 3600 > HOURS
@@ -258,12 +268,12 @@ def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
     if over and (not late or made.worker_bytes / 1e9 / GIGABYTES > longest / 3600 / HOURS):
         limit = f"memory: a worker needs more than {GIGABYTES:.0f} GB; {advice}"
     elif late:
-        limit = f"time: what needs one trained model takes more than {HOURS:.0f} hours; {advice}"
+        limit = f"time: what cannot be parted takes more than {HOURS:.0f} hours; {advice}"
     elif made.start_seconds > max(longest, sum(made.share_seconds) / CREWS[-1]):
         hours = made.start_seconds / 3600
         limit = f"time: matching the rows is done once, {hours:.1g} hours however many workers there are"
     else:
-        limit = f"none: more workers help up to {len(made.share_seconds)}, the number of models to train"
+        limit = f"none: more workers help up to {len(widest.share_seconds)}, the number of pieces"
     return Forecast(rows, crews, longest / 3600, made.worker_bytes, made.disk_bytes, limit)
 
 
@@ -272,7 +282,7 @@ def _sample(shared: _Shared, rows: int) -> int:
     low, high = 0, rows
     while high - low > max(1_000, low // 50):
         middle = (low + high) // 2
-        made = shared.priced(middle, 1, False)
+        made = shared.priced(middle, CREWS[-1], False)
         fits = max(made.share_seconds, default=0.0) <= HOURS * 3600 and made.worker_bytes <= GIGABYTES * 1e9
         low, high = (middle, high) if fits else (low, middle)
     digits = int(10 ** max(0, len(str(low)) - 2))

@@ -123,26 +123,31 @@ def keep(log: Transcript, path: Path) -> None:
 def pieces(plan: Plan, source: Source, workers: int) -> list[Piece]:
     """The work of a plan: whole units in order for one worker; for several, by what was trained, and what is large is cut."""
     work, identity = keyed(plan, source), source.identity
-    most = sum(len(todo) for _, todo in work) / (SHARES * workers)
+    total = sum(len(todo) for _, todo in work)
     return [
         Piece(unit, part, f"{identity} {plan.seed} {plan.train_share} {plan.rows} {unit!r}")
         for unit, todo in work
-        for model in (_by_model(unit, todo) if workers > 1 else [todo])
-        for part in (_cut(model, most) if workers > 1 else [model])
-        if part
+        for part in parts(unit, todo, total, workers)
     ]
+
+
+def parts(unit: Unit, todo: Todo, total: int, workers: int) -> list[Todo]:
+    """The cases of a unit as they are handed out, of a plan with so many."""
+    if workers == 1:
+        return [todo] if todo else []
+    return [part for model in _by_model(unit, todo) for part in _cut(model, total / (SHARES * workers))]
 
 
 def _by_model(unit: Unit, todo: Todo) -> list[Todo]:
     """Cases that share a trained model, together: another worker would have to train it again."""
     found: dict[object, Todo] = {}
     for case, key in todo:
-        model = _model(unit, case)
+        model = model_of(unit, case)
         found[model] = (*found.get(model, ()), (case, key))
     return list(found.values())
 
 
-def _model(unit: Unit, case: Case) -> object:
+def model_of(unit: Unit, case: Case) -> object:
     """What is trained for a case, in words."""
     protocol, defence = unit.protocol.protocol(), case.defence.defence()
     if isinstance(protocol, TrainingProtocol):

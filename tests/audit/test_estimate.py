@@ -17,6 +17,7 @@ from plumbob.attacks import attacks
 from plumbob.audit import cost
 from plumbob.audit.cost import Size
 from plumbob.audit.estimate import Estimate, estimate, spread
+from plumbob.audit.pieces import pieces
 from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import cases, units
 from plumbob.audit.source import open_source
@@ -117,10 +118,20 @@ def test_more_rows_never_cost_less() -> None:
     assert few.peak_bytes <= many.peak_bytes
 
 
-def test_workers_share_models_but_do_not_split_one() -> None:
+def test_shares_are_the_pieces_that_are_handed_out() -> None:
+    plan = make_plan(SMALL | {"unknown": [0.1, 0.3, 0.5], "protocols": ["random_forest"], "trials": 1}).filled()
+    source = open_source(plan.data)
+    for workers in (1, 2, 8):
+        made = estimate(plan, source, workers=workers, speeds={})
+        assert len(made.share_seconds) == len(pieces(plan, source, workers))
+        trained = sum(row.times for row in made.rows if row.attack == "training")
+        assert trained == min(workers, len(made.share_seconds))
+
+
+def test_workers_share_the_work() -> None:
     one, two, many = (told(workers=workers) for workers in (1, 2, 64))
-    assert many.workers == len(one.share_seconds)
-    assert many.wall_seconds >= max(one.share_seconds)
+    assert many.workers == len(many.share_seconds)
+    assert many.wall_seconds >= max(many.share_seconds)
     assert two.wall_seconds < one.wall_seconds + one.start_seconds
     assert two.peak_bytes > one.peak_bytes
     assert spread([5.0, 1.0, 1.0, 1.0], 2) == 5.0
