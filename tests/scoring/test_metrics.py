@@ -110,3 +110,12 @@ def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
 
 def test_one_trial_has_the_rows_interval_only() -> None:
     assert mean_and_margin([0.5], 0.1)[1] == pytest.approx(0.196, abs=1e-3)
+
+
+CELLS = st.sampled_from([0.0, 0.5, 1.0, -2.0, np.nan])
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 3)), elements=CELLS))
+def test_ranks_are_scipys(values: np.ndarray) -> None:
+    assert np.array_equal(metrics.ranks(values), stats.rankdata(values, axis=0), equal_nan=True)
