@@ -15,6 +15,7 @@ from plumbob.crypto.sharing import mean_products
 from plumbob.federation import Federation, FloatArray
 
 STRONG = 0.7  # an absolute correlation from which half of a column's variance is told by one other column
+SAME = 1 - 1e-5  # from which one column is the other; secret shares are exact to less than that
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,18 @@ def precheck(federation: Federation, strong: float = STRONG, *, secure: bool = F
                 )
             )
         strongest = np.abs(between(own, party.values)).max(axis=0, initial=0.0)
-        high = [column.name for column, value in zip(party.columns, strongest, strict=True) if value >= strong]
+        told = dict(zip((column.name for column in party.columns), strongest, strict=True))
+        same = [column for column, value in told.items() if value >= SAME]
+        if same:
+            warnings.append(
+                Caution(
+                    name,
+                    "correlation",
+                    f"'{federation.active}' holds {len(same)} of the columns of '{name}' already, up to scale and sign, whatever "
+                    f"is trained: {', '.join(same)}",
+                )
+            )
+        high = [column for column, value in told.items() if strong <= value < SAME]
         if high:
             warnings.append(
                 Caution(
