@@ -44,6 +44,8 @@ def print_estimate(made: Estimate, console: Console) -> None:
     console.print(table)
     if len(made.rows) > SHOWN:
         say(console, f"and {len(made.rows) - SHOWN:,} more, each shorter", "dim")
+    started = made.seconds - sum(row.seconds for row in made.rows)
+    say(console, f"The rest, {duration(started)} of processor time, is loading libraries and matching rows.", "dim")
     for note in made.notes:
         say(console, f"Note: {plain(note)}.")
     for ahead in made.forecasts:
@@ -60,7 +62,7 @@ def _print_forecast(ahead: Forecast, console: Console) -> None:
     times = ", ".join(f"{duration(3600 * crew.hours)} with {crew.workers}" for crew in ahead.crews)
     say(console, f"{ahead.rows / 1e6:,.0f} million rows on a cluster, workers: {times}.", "bold")
     needs = f"memory {size(ahead.worker_bytes)} a worker; disk {size(ahead.disk_bytes)}"
-    say(console, f"  The longest share takes {duration(3600 * ahead.share_hours)}; {needs}.")
+    say(console, f"  The longest piece takes {duration(3600 * ahead.share_hours)}; {needs}.")
     say(console, f"  First limit: {ahead.limit}.")
 
 
