@@ -11,9 +11,12 @@ import importlib.util
 import logging
 import os
 import re
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -27,6 +30,7 @@ Tick = Callable[[], None]
 KINDS = ("processes", "ray", "dask")
 PACKAGES = {"ray": "ray", "dask": "distributed"}
 PATIENCE = 15  # seconds to wait for a cluster to answer
+FOLLOWING = 0.5  # seconds after which a worker looks whether its audit still runs
 
 
 @dataclass(frozen=True)
@@ -175,10 +179,29 @@ def _near(job: Job, todo: list[Piece], pool: Pool, polite: bool, tick: Tick) -> 
         return
     from joblib import delayed
 
-    for keys in pool.results(delayed(work)(job, piece, polite) for piece in todo):
+    starter = 0 if pool.remote else os.getpid()
+    for keys in pool.results(delayed(_worked)(starter, job, piece, polite) for piece in todo):
         for _ in keys:
             tick()
         yield keys
+
+
+def _worked(starter: int, job: Job, piece: Piece, polite: bool) -> list[str]:
+    _follow(starter)
+    return work(job, piece, polite)
+
+
+@cache
+def _follow(starter: int) -> None:
+    """End this process soon after the one that started it: a killed audit leaves no worker behind that holds its claims."""
+
+    def watch() -> None:
+        while os.getppid() == starter:
+            time.sleep(FOLLOWING)
+        os._exit(1)
+
+    if os.getppid() == starter:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _far(job: Job, todo: list[Piece], pool: Pool, tick: Tick) -> Iterator[list[str]]:

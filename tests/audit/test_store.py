@@ -199,6 +199,32 @@ def test_many_at_once_in_a_new_folder_give_one_audit_and_sentences(tmp_path: Pat
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["findings.jsonl", "plan.yaml"]
 
 
+def test_a_killed_audit_leaves_no_worker_behind(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(kills.PLAN.replace("TRIALS", "4"))
+    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--workers", "2", "--out", "out"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    store = Store(tmp_path / "out" / "store")
+    deadline = time.monotonic() + 120
+    while not store.written() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    children = [int(child) for child in Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()]
+    workers = [child for child in children if b"LokyProcess" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    assert len(workers) == 2
+    running.kill()  # this process alone, as the system does that wants its memory
+    running.wait()
+    deadline = time.monotonic() + 30
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(alive, workers))
+
+
+def alive(process: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
 def test_two_commands_on_one_store_make_nothing_twice_and_end_equal(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(kills.PLAN.replace("TRIALS", "2"))
     command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--store", "shared", "--out"]
