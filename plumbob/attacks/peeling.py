@@ -222,8 +222,9 @@ def _best(block: Block, agreement: Tensor) -> Tensor:
 
 
 def _inverse(gram: Tensor, share: float) -> Tensor:
-    """The inverse with a share of the mean diagonal added: unit by unit, and still there where all is zero. It is much smaller
-    than what it is multiplied with, so that this is the faster way."""
-    mean = gram.diagonal(dim1=1, dim2=2).mean(dim=1).view(-1, 1, 1) * share + 1e-30
-    inverse: Tensor = torch.linalg.inv(gram + mean * torch.eye(gram.shape[1]))
-    return inverse
+    """The inverse with a share of the mean diagonal added, in units of that mean: however small gradients are it is there, and
+    0 for a row that is not finite. It is much smaller than what it is multiplied with, so that this is the fast way."""
+    mean = gram.diagonal(dim1=1, dim2=2).mean(dim=1).view(-1, 1, 1)
+    mean = torch.where((mean > 0) & mean.isfinite(), mean, 1.0)
+    inverse: Tensor = torch.linalg.inv_ex(gram / mean + share * torch.eye(gram.shape[1])).inverse / mean
+    return inverse.nan_to_num(0.0, 0.0, 0.0)

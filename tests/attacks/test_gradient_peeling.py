@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from plumbob.attacks.gradient_peeling import GradientPeeling
+from plumbob.attacks.peeling import _inverse
 from plumbob.attacks.uploads import Uploads
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
@@ -192,3 +193,11 @@ def test_a_network_without_a_fully_connected_layer_is_refused() -> None:
     view = run(SplitTraining(network=f"{HERE}:only_convolutions", outputs=4, batch_size=5), federation, 15)[1]
     with pytest.raises(BadInput, match="no fully connected layer"):
         GradientPeeling().run(view, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-12, 1.0, 1e18, np.inf])
+def test_an_inverse_is_there_whatever_the_size_of_gradients(scale: float) -> None:
+    """Gradients that fade or run away in training are no reason to stop."""
+    inner = torch.linspace(0.1, 1, 24).view(2, 3, 4) * torch.tensor([scale, 1.0]).view(2, 1, 1)
+    gram = inner @ inner.transpose(1, 2)
+    assert _inverse(gram, 1e-4).isfinite().all()
