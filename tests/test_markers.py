@@ -22,7 +22,7 @@ WORDS = ("zyxmarkerone", "zyxmarkertwo", "zyxmarkerthree")  # categories, one of
 LABELS = ("zyxlabelgood", "zyxlabelbad", "zyxlabelrare")
 NUMBERS = ("271828.1828", "-31415.92653", "16180.33988")  # the extremes of their columns among them
 DATES = ("1931-07-23", "2043-11-29")
-PIECES = ("zyxid", "271828", "31415.9", "16180.3", "1931-07", "2043-11", "11.2043", "zyxbinary")
+PIECES = ("zyxid", "27,182", "271828", "31415.9", "16180.3", "1931-07", "2043-11", "11.2043", "zyxbinary")
 MARKERS = (*WORDS, *LABELS, *NUMBERS, *DATES, *PIECES)
 ROWS = 240
 
@@ -152,8 +152,8 @@ def spoil(name: str, folder: Path) -> str:
         shop.loc[2, "wealth"] = "zyxmarkerone"
     elif name == "infinite":
         shop.loc[2, "wealth"] = "inf"
-    elif name == "decimal commas":
-        shop["wealth"] = shop["wealth"].str.replace(".", ",")
+    elif name == "commas that may be thousands":
+        shop["wealth"] = ["4,711" if i % 2 else "27,182" for i in range(len(shop))]
     elif name == "no overlap":
         shop["id"] = "zyxid" + shop["id"]
     elif name == "repeated ids":
@@ -184,7 +184,15 @@ def spoil(name: str, folder: Path) -> str:
 
 
 SPOILT = (
-    *("a word among numbers", "infinite", "decimal commas", "no overlap", "repeated ids", "missing", "label missing"),
+    *(
+        "a word among numbers",
+        "infinite",
+        "commas that may be thousands",
+        "no overlap",
+        "repeated ids",
+        "missing",
+        "label missing",
+    ),
     *("label of one class", "label of numbers", "label of texts", "ragged", "not UTF-8", "no header"),
 )
 
