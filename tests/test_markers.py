@@ -152,7 +152,7 @@ def spoil(name: str, folder: Path) -> str:
         shop.loc[2, "wealth"] = "zyxmarkerone"
     elif name == "infinite":
         shop.loc[2, "wealth"] = "inf"
-    elif name == "commas that may be thousands":
+    elif name == "commas for thousands":
         shop["wealth"] = ["4,711" if i % 2 else "27,182" for i in range(len(shop))]
     elif name == "no overlap":
         shop["id"] = "zyxid" + shop["id"]
@@ -187,7 +187,7 @@ SPOILT = (
     *(
         "a word among numbers",
         "infinite",
-        "commas that may be thousands",
+        "commas for thousands",
         "no overlap",
         "repeated ids",
         "missing",
