@@ -73,9 +73,9 @@ def fake_gradients(scale: Scale, seed: int) -> Check:
     measured |= {"with sigma 0.01 CAFE is below 10 dB": hidden, "with sigma 0.01 the loss falls": falls}
     expected = "with sigma 1.1 CAFE falls from 28.68 to 7.67 dB, and the training loss under SGD at 0.1 still falls"
     why = (
-        "numbers drawn with sigma 1.1 are hundreds of times as large as gradients of this network, and the loss runs away in "
-        "either reading of Algorithm 5; with sigma near their size both halves of the claim can be had. An attacker who knows "
-        "the defence falls back on the mean picture, so it is never below that"
+        "CAFE is stopped; but numbers drawn with sigma 1.1 are hundreds of times as large as gradients of this network, and the "
+        "loss runs away in either reading of Algorithm 5. An attacker who knows the defence reads the labels and falls back on "
+        "the mean picture, so it is never below that"
     )
     tame = [curve for done in parts.values() for curve in done.curves if max(curve.y) < 20]
     sheets = tuple(sheet for done in parts.values() for sheet in done.sheets.items())
@@ -105,7 +105,7 @@ def private_gradients(scale: Scale, seed: int) -> Check:
     expected = "under DP (clip 3) the loss does not fall at any epsilon, with fake gradients it does"
     why = (
         "under DP the loss does not fall at any epsilon, as the paper says; with fake gradients of sigma 1.1 it does not either, "
-        "for they are hundreds of times as large as gradients of this network (C9 has a sigma with which it falls)"
+        "for they are hundreds of times as large as gradients of this network (C9 tries a smaller one)"
     )
     return Check(every(answers), measured, expected, 1, why, (Figure("loss", "round", "training loss", curves),))
 
