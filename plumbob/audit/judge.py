@@ -335,9 +335,10 @@ def recovered(part: ColumnScore) -> bool:
 
 
 def luck(part: ColumnScore, metric: str) -> float:
-    """The chance that guessing makes as few mistakes in so many claims; 0 of values, which rows enough say (see `gain_error`).
+    """The chance that guessing branches or bins makes as few mistakes in so many claims.
 
-    Branches and bins are few where an attack is careful: one that is right by luck has no error and no standard error.
+    An attack that is careful claims few, and one claim that is right by luck has no standard error. Values are claimed for all
+    rows, so that `gain_error` is enough there.
     """
     if metric not in SHARES:
         return 0.0

@@ -11,7 +11,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,26 +79,24 @@ class Store:
 
     def lines(self, key: str) -> tuple[str, str]:
         """A finding and its cost as they were written, once it is known that they are whole; a cost that was lost is 0."""
-        self.read(key)
-        return self._texts(key)
-
-    def _texts(self, key: str) -> tuple[str, str]:
-        cost = self._cost(key)
-        told = cost.read_text(encoding="utf-8") if cost.exists() else f"{lost_cost(key)}\n"
-        return self._finding(key).read_text(encoding="utf-8"), told
+        return self._opened(key)[:2]
 
     def read(self, key: str) -> Finding:
         """One finding, with its cost."""
+        return self._opened(key)[2]
+
+    def _opened(self, key: str) -> tuple[str, str, Finding]:
+        """The two lines as they were written, and what they say."""
         try:
-            found, cost = self._texts(key)
+            found, cost = self._finding(key).read_text(encoding="utf-8"), f"{lost_cost(key)}\n"
+            with suppress(FileNotFoundError):
+                cost = self._cost(key).read_text(encoding="utf-8")
             finding = Finding.from_line(found, read_cost(cost))
-        except FileNotFoundError:
-            raise
         except BROKEN as error:
             raise BadInput(f"{self._finding(key)}: not a finding; remove the file and run again") from error
         if finding.key != key:
             raise BadInput(f"{self._finding(key)}: holds the finding of another key; remove the file and run again")
-        return finding
+        return found, cost, finding
 
     def put(self, finding: Finding) -> None:
         """Keep a finding that was computed under a claim; when this returns it is on the disk. One that is there stays."""
