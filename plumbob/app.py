@@ -245,8 +245,8 @@ def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
 
 
 def _just_begun(path: Path) -> bool:
-    """What an audit leaves that was killed before it wrote its plan."""
-    return path.name == ".plan.yaml.part" or (path.name == LINES and path.stat().st_size == 0)
+    """What an audit has made by the time it writes its plan; one that was killed there leaves it."""
+    return path.name in ("plan.yaml", ".plan.yaml.part") or (path.name == LINES and path.stat().st_size == 0)
 
 
 def _check_folder(folder: Path, plan: Plan, trust_code: bool) -> None:
