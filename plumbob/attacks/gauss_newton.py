@@ -11,7 +11,30 @@ CHUNK = 64  # rows solved together
 STEPS, POLISH = 8, 8  # steps on one block, and on all at once
 SOLVES = 24  # steps of conjugate gradients in each
 SOLVED = 1e-6  # share of the squared residual at which they end before
+DAMPED = 1e-4  # share of the curvature
 DONE = 1e-5  # share of the target's size at which a row's residual counts as gone
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What blocks made of some rows' inputs, where it is sure. Rows may be seen through several, each with its own parameters
+    and a weight in the sum of squares.
+    """
+
+    blocks: list[Block]
+    y: Tensor
+    rows: Tensor
+    sure: Tensor
+    weight: Tensor  # by row
+
+    @classmethod
+    def of(
+        cls, blocks: list[Block], y: Tensor, rows: Tensor, inputs: tuple[int, ...], weight: Tensor | None = None
+    ) -> Sight:
+        """Of outputs that are sure and may be flat."""
+        shape = through(blocks, torch.zeros(1, *inputs, dtype=y.dtype)).shape[1:]
+        y = y.reshape(len(y), *shape)
+        return cls(blocks, y, rows, torch.ones_like(y), torch.ones(len(y)) if weight is None else weight)
 
 
 def invert(
@@ -19,43 +42,49 @@ def invert(
 ) -> Tensor:
     """The block's inputs from its outputs where they are sure; in [0, 1], or from `low` upwards where one is given."""
     start = torch.full((len(y), *shape), 0.5) if near is None else near
-    return _gauss_newton([block], start, y, sure, STEPS, 1e-3, low)
+    sight = Sight([block], y, torch.arange(len(y)), sure, torch.ones(len(y)))
+    return _gauss_newton([sight], start, STEPS, 1e-3, low)
 
 
 def polish(blocks: list[Block], x: Tensor, y: Tensor) -> Tensor:
     """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
+    parts = zip(torch.split(x, CHUNK), torch.split(y, CHUNK), strict=True)
     with torch.no_grad():
-        shape = blocks[-1].forward(through(blocks[:-1], x[:1])).shape[1:]
-        parts = zip(torch.split(x, CHUNK), torch.split(y.reshape(len(y), *shape), CHUNK), strict=True)
-        done = [_gauss_newton(blocks, near, top, torch.ones_like(top), POLISH, 1e-5, None) for near, top in parts]
+        sights = [(near, Sight.of(blocks, top, torch.arange(len(top)), tuple(x.shape[1:]))) for near, top in parts]
+        done = [_gauss_newton([sight], near, POLISH, 1e-5, None) for near, sight in sights]
     return torch.cat(done) if done else x
 
 
-def _gauss_newton(
-    blocks: list[Block], start: Tensor, y: Tensor, sure: Tensor, steps: int, damping: float, low: float | None
-) -> Tensor:
+def agree(sights: list[Sight], x: Tensor) -> Tensor:
+    """Inputs in [0, 1] near `x` that give what is seen of them through all sights."""
+    with torch.no_grad():
+        return _gauss_newton(sights, x, POLISH, None, None)
+
+
+def _gauss_newton(sights: list[Sight], start: Tensor, steps: int, damping: float | None, low: float | None) -> Tensor:
     """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone are left in peace."""
-    best, smallest = start.clone(), torch.full((len(y),), torch.inf)
-    target, slope = blocks[-1].unacted(y)
-    rows, x = torch.arange(len(y)), start
+    best, smallest = start.clone(), torch.full((len(start),), torch.inf)
+    targets = [sight.blocks[-1].unacted(sight.y) for sight in sights]
+    rows, x = torch.arange(len(start)), start
     for _ in range(steps + 1):
-        wanted, live = target[rows], slope[rows] > 0
-        inside, tangents = x, []
-        for block in blocks:
-            z, winners, hidden = block.before(inside)
-            last = block is blocks[-1]
-            tangents.append(Tangent(block, winners, hidden, tuple(inside.shape[1:]), None if last else block.slope(z)))
-            inside = block.act(z)
-        residual = wanted - z
-        residual = torch.where(live, residual, residual.clamp_max(0.0)) * sure[rows]
-        off = (_dot(residual, residual) / _dot(wanted, wanted).clamp_min(1e-30)).flatten()
+        place = torch.full((len(start),), -1)
+        place[rows] = torch.arange(len(rows))
+        looks, off, size = [], torch.zeros(len(rows)), torch.zeros(len(rows))
+        for sight, (target, slope) in zip(sights, targets, strict=True):
+            mine = place[sight.rows] >= 0
+            at = place[sight.rows][mine]
+            weight = sight.weight[mine]
+            look = _Look.taken(sight.blocks, x[at], target[mine], slope[mine], sight.sure[mine], weight, at)
+            off.index_add_(0, at, weight * _dot(look.residual, look.residual).flatten())
+            size.index_add_(0, at, weight * _dot(target[mine], target[mine]).flatten())
+            looks.append(look)
+        off = off / size.clamp_min(1e-30)
         better = off < smallest[rows]
         best[rows[better]], smallest[rows[better]] = x[better], off[better]
-        left = off > (DONE if y.dtype == torch.float32 else DONE**2) ** 2
+        left = off > (DONE if start.dtype == torch.float32 else DONE**2) ** 2
         if not left.any():
             break
-        weight = (live | (residual < 0)) * sure[rows]
-        step = _least_squares([t.of(left) for t in tangents], weight[left], residual[left], damping, x[left], low)
+        step = _least_squares([look.of(left) for look in looks], damping, x[left], low)
         rows, x = rows[left], x[left] + step
         x = x.clamp(0.0, 1.0) if low is None else x.clamp_min(low)
     return best
@@ -89,29 +118,71 @@ class Tangent:
         return self.block.back(self.block.spread(g, self.winners, self.hidden), self.shape)
 
 
-def _least_squares(
-    tangents: list[Tangent], weight: Tensor, residual: Tensor, damping: float, x: Tensor, low: float | None
-) -> Tensor:
-    """Conjugate gradients for the step that removes the residual, a little damped; what would leave the box at once stays."""
+@dataclass(frozen=True)
+class _Look:
+    """A sight's linear part at some inputs, which are at the places `at` among all, and what it is off there."""
 
-    def forward(d: Tensor) -> Tensor:
-        for tangent in tangents:
+    tangents: list[Tangent]
+    weight: Tensor
+    residual: Tensor
+    at: Tensor
+
+    @classmethod
+    def taken(
+        cls, blocks: list[Block], x: Tensor, target: Tensor, slope: Tensor, sure: Tensor, weight: Tensor, at: Tensor
+    ) -> _Look:
+        inside, tangents, live = x, [], slope > 0
+        for block in blocks:
+            z, winners, hidden = block.before(inside)
+            last = block is blocks[-1]
+            tangents.append(Tangent(block, winners, hidden, tuple(inside.shape[1:]), None if last else block.slope(z)))
+            inside = block.act(z)
+        residual = target - z
+        residual = torch.where(live, residual, residual.clamp_max(0.0)) * sure
+        return cls(tangents, (live | (residual < 0)) * sure * weight.view(-1, 1, 1, 1), residual, at)
+
+    def of(self, left: Tensor) -> _Look:
+        """The same for some of all inputs."""
+        mine, places = left[self.at], left.cumsum(0) - 1
+        tangents = [tangent.of(mine) for tangent in self.tangents]
+        return _Look(tangents, self.weight[mine], self.residual[mine], places[self.at[mine]])
+
+    def forward(self, d: Tensor) -> Tensor:
+        d = d[self.at]
+        for tangent in self.tangents:
             d = tangent.forward(d)
         return d
 
-    def backward(g: Tensor) -> Tensor:
-        for tangent in reversed(tangents):
+    def backward(self, g: Tensor) -> Tensor:
+        g = self.weight * g
+        for tangent in reversed(self.tangents):
             g = tangent.backward(g)
         return g
 
-    right = backward(weight * residual)
+
+def _least_squares(looks: list[_Look], damping: float | None, x: Tensor, low: float | None) -> Tensor:
+    """Conjugate gradients for the step that removes the residual, a little damped (by a share of the curvature along the
+    gradient, if no number is given); what would leave the box at once stays.
+    """
+
+    def back(parts: list[Tensor]) -> Tensor:
+        total = torch.zeros_like(x)
+        for look, part in zip(looks, parts, strict=True):
+            total.index_add_(0, look.at, look.backward(part))
+        return total
+
+    right = back([look.residual for look in looks])
     leaving = (x <= (low or 0.0)) & (right < 0)
     free = (~(leaving if low is not None else leaving | ((x >= 1) & (right > 0)))).to(x.dtype)
     right = right * free
     step, left, along, size = torch.zeros_like(right), right, right, _dot(right, right)
     first = size
-    for _ in range(SOLVES):
-        image = (backward(weight * forward(along)) + damping * along) * free
+    damped: float | Tensor = damping or 0.0
+    for turn in range(SOLVES):
+        image = back([look.forward(along) for look in looks])
+        if damping is None and turn == 0:
+            damped = DAMPED * _dot(along, image) / size.clamp_min(1e-30)
+        image = (image + damped * along) * free
         length = size / _dot(along, image).clamp_min(1e-30)
         step, left = step + length * along, left - length * image
         following = _dot(left, left)

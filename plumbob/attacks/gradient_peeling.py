@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from plumbob.attacks.aggregated_gradients import Opened, opened
 from plumbob.attacks.base import Attack, Guess
@@ -42,7 +45,10 @@ from plumbob.threats import View
 if TYPE_CHECKING:
     import torch
 
+    from plumbob.attacks.moving_parameters import Round
+
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
+STILL, MORE = 1e-4, 1.2  # what one gradient for each row may miss where parameters hardly move, and rounds for each row
 NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
 
 
@@ -65,9 +71,11 @@ class GradientPeeling(Attack):
         values = np.full((len(view.own), len(view.unknown)), 0.5)
         if "hidden_indices/on" in view.defence:
             return Guess(view.unknown_names, values=values, labels=np.full(len(view.own), -1))
-        parts = [peeled for _, peeled in _ways(uploads)]
-        with one_thread(), _of_one_type(parts), _pool(len(parts)) as pool:
-            for part, found in zip(parts, pool.map(lambda part: part.inputs(), parts), strict=True):
+        parts = [peeled for _, peeled in _ways(uploads, rng)]
+        with one_thread(), threadpool_limits(1), _of_one_type(parts), _pool(len(parts)) as pool:
+            own = [copy_context() for _ in parts]  # threads do not inherit what is trusted
+            work = pool.map(lambda context, part: context.run(part.inputs), own, parts)
+            for part, found in zip(parts, work, strict=True):
                 values[:, part.worker.unknown] = _filled(found)
         if self.grid and view.steps is not None:
             values = on_grid(values, view.steps)
@@ -88,7 +96,7 @@ def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
     return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
 
 
-def _ways(uploads: Uploads) -> Iterator[tuple[Worker, _Peeled]]:
+def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[tuple[Worker, _Peeled]]:
     """How each worker's columns are found; none where only sums over workers are known and do not open."""
     if "secure_aggregation/on" in uploads.view.defence:
         sums = opened(uploads)
@@ -96,9 +104,11 @@ def _ways(uploads: Uploads) -> Iterator[tuple[Worker, _Peeled]]:
             if sums is not None:
                 yield worker, _Summed(uploads, worker, sums)
         return
-    kind = _Doubted if changed(uploads.view.defence) else _Peeled
-    for worker in uploads.attacked:
-        yield worker, kind(uploads, worker)
+    for worker, own in zip(uploads.attacked, rng.spawn(len(uploads.attacked)), strict=True):
+        if changed(uploads.view.defence):
+            yield worker, _Doubted(uploads, worker)
+        else:
+            yield worker, _Peeled(uploads, worker) if uploads.static else _Followed(uploads, worker, own)
 
 
 class _Peeled:
@@ -147,10 +157,10 @@ class _Peeled:
 
             x = peel(blocks, shape, y, outer, weights)
         if x is None:
-            x = descend(self.module, self.layer, shape, y)
+            x = descend(partial(representation, self.module, self.layer), shape, y)
             x = x if not blocks else polish(blocks, x, y)
         values = np.full((len(inner.values), self.worker.plan.inputs), 0.5)
-        values[rows] = x.reshape(len(rows), -1).numpy()
+        values[rows] = x.reshape(len(rows), self.worker.plan.inputs).numpy()
         return Inputs(values, inner.found)
 
     def _above(self) -> tuple[FloatArray, Separation]:
@@ -229,6 +239,57 @@ class _Peeled:
         found = separation.rows(gradients)
         found[separation.determined == 0] = np.nan
         return found, gradients.cells
+
+
+class _Followed(_Peeled):
+    """One worker's network that changed between rounds."""
+
+    def __init__(self, uploads: Uploads, worker: Worker, rng: np.random.Generator) -> None:
+        super().__init__(uploads, worker)
+        self.rng = rng
+
+    def inputs(self) -> Inputs:
+        from plumbob.attacks.moving_parameters import followed
+
+        rounds = [] if self._hardly_moved() else self._rounds()
+        found = followed(rounds, len(self.uploads.view.own), self.worker.plan.shape) if rounds else None
+        return found if found is not None and found.found.any() else super().inputs()
+
+    def _hardly_moved(self) -> bool:
+        """Whether one gradient for each row explains those of all rounds, of which there are more than rows."""
+        if self.layer.bias is None:
+            return False
+        own = self.gradients(f"{self.key}.bias")
+        separation = Separation.of(self.uploads, own.rounds)
+        batches = self.uploads.indicator[own.rounds] / self.uploads.sizes[own.rounds, None]
+        off = np.linalg.norm(batches @ separation.rows(own) - own.values)
+        return len(own.rounds) > MORE * len(self.uploads.view.own) and bool(off < STILL * np.linalg.norm(own.values))
+
+    def _rounds(self) -> list[Round]:
+        """The rounds whose parameters and gradients are known as a whole, until every row was seen often enough."""
+        from plumbob.attacks.blocks import blocks_of
+        from plumbob.attacks.moving_parameters import SIGHTS, Round
+        from plumbob.attacks.unmixing import unmixed
+
+        weights = self.gradients(f"{self.key}.weight")
+        biases = self.gradients(f"{self.key}.bias") if self.layer.bias is not None else None
+        known, rounds = set(self.uploads.checkpoints), {}
+        sights = np.zeros(len(self.uploads.view.own))
+        for position in self.rng.permutation(len(weights.rounds)).tolist():
+            number = int(weights.rounds[position])
+            batch = self.uploads.batches[number]
+            if number not in known or (sights[batch] >= SIGHTS).all():
+                continue
+            bias = None if biases is None else biases.of(number, self.layer.out_features)
+            seen = unmixed(weights.values[position].reshape(self.layer.out_features, -1), bias, self.rng)
+            module = self.uploads.module(self.worker.name, number)
+            layer = dict(module.named_modules())[self.key]
+            forward, blocks = partial(representation, module, layer), blocks_of(module, layer)
+            if blocks == [] and (np.isnan(seen.lengths).any() or len(seen.lengths) < len(np.unique(batch))):
+                continue  # no network stands between, so nothing else would tell a sum of rows from a row
+            rounds[number] = Round(batch, forward, blocks, seen)
+            sights[batch] += len(seen.directions) / len(batch)
+        return [rounds[number] for number in sorted(rounds)]
 
 
 class _Summed(_Peeled):

@@ -45,6 +45,11 @@ class Gradients:
     values: FloatArray  # in the precision in which they came
     cells: IntArray
 
+    def of(self, round: int, size: int) -> FloatArray | None:
+        """One round's gradient, if it came whole."""
+        at = np.flatnonzero(self.rounds == round)
+        return self.values[int(at[0])] if len(at) and len(self.cells) == size else None
+
 
 class Uploads:
     """The messages of one training, sorted."""

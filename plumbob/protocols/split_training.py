@@ -21,6 +21,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
+from plumbob.protocols.archive import Archive
 from plumbob.protocols.networks import NetworkPlan, known_network, one_thread, seeded
 from plumbob.protocols.training import IN_THE_CLEAR, TrainingProtocol, opened
 from plumbob.transcript import COORDINATOR, Transcript
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 Optimizer = Literal["static", "sgd", "adam"]
 Batches = Literal["epochs", "random"]
 TOP = "top"  # the active party's second network, over all outputs
-UNITS = 8  # of a large matrix, whose lines are written down in every round
-SMALL = 8_192  # parameters with at most so many numbers are written down in every round
 TESTED = 2_000  # rows of other people that the test accuracy is taken on
 
 
@@ -198,7 +197,8 @@ class _Run:
         self.label = torch.from_numpy(federation.label)
         self.rounds = protocol.rounds or len(federation) + len(federation) // 4
         self.order = _batches(protocol, len(federation), self.rounds, self.rng)
-        self.archive = Archive.of(self.modules, self.order, len(federation), protocol.archive_mb)
+        room = protocol.archive_mb
+        self.archive = Archive.of(self.modules, self.order, len(federation), room, moving=protocol.learns)
         self.guards = [guarding.begin(self._outline()) for guarding in protocol.guards]
         for name, plan in self.plans.items():
             self.log.send(COORDINATOR, self._holder(name), "setup", 0, "network", plan.to_array())
@@ -313,59 +313,6 @@ def _top_gradients(run: _Run, joined: torch.Tensor, rows: IntArray) -> torch.Ten
         scores = torch.softmax(run.modules[TOP](joined), dim=1)
         scores[torch.arange(len(rows)), run.label[torch.from_numpy(rows)]] -= 1
     return scores / len(rows)
-
-
-@dataclass(frozen=True)
-class Archive:
-    """What the server writes down. Everything, where there is room; else what an attack has use for.
-
-    Small parameters in every round; of convolutions the taps nearest their centre, in every round; of large matrices all, in
-    rounds that hold a row none of the earlier such rounds held, and the lines of a few units in every other.
-    """
-
-    everything: bool
-    cells: dict[str, dict[str, IntArray]]  # by party and parameter: the cells kept in ordinary rounds
-    covering: frozenset[int]
-    matrices: frozenset[tuple[str, str]]
-
-    @classmethod
-    def of(cls, modules: Mapping[str, torch.nn.Module], order: Sequence[IntArray], rows: int, room_mb: int) -> Archive:
-        sizes = [p.numel() for module in modules.values() for p in module.parameters()]
-        if 4e-6 * sum(sizes) * len(order) <= room_mb:
-            return cls(True, {}, frozenset(), frozenset())
-        seen, covering = np.zeros(rows, dtype=bool), []
-        for number, batch in enumerate(order):
-            if not seen[batch].all():
-                covering.append(number)
-                seen[batch] = True
-        cells = {
-            name: {key: _some(p.shape) for key, p in module.named_parameters() if p.numel() > SMALL}
-            for name, module in modules.items()
-        }
-        wide = {(n, key) for n, module in modules.items() for key, p in module.named_parameters() if p.ndim == 2}
-        return cls(False, cells, frozenset(covering), frozenset(wide))
-
-    def full(self, round: int) -> bool:
-        return self.everything or round in self.covering or round == 0
-
-    def kept(self, party: str, key: str, round: int) -> IntArray | None:
-        """The cells of a parameter that are kept in a round; nothing for all of them."""
-        cells = None if self.everything else self.cells[party].get(key)
-        return None if cells is None or ((party, key) in self.matrices and round in self.covering) else cells
-
-
-def _some(shape: Sequence[int]) -> IntArray:
-    """Cells of a convolution's weights at its five taps nearest the centre; of a matrix the lines of a few units."""
-    if len(shape) != 4:
-        units = np.unique(np.linspace(0, shape[0] - 1, UNITS).round().astype(np.int64))
-        each = int(np.prod(shape[1:]))
-        return np.asarray((units[:, None] * each + np.arange(each)).ravel())
-    height, width = shape[2:]
-    rows, columns = np.indices((height, width))
-    far = np.abs(rows - (height - 1) / 2) + np.abs(columns - (width - 1) / 2)
-    taps = np.sort(np.argsort(far.ravel(), kind="stable")[:5])
-    cells = np.arange(int(np.prod(shape))).reshape(*shape[:2], -1)[:, :, taps]
-    return np.asarray(cells.ravel(), dtype=np.int64)
 
 
 def _batches(protocol: SplitTraining, rows: int, rounds: int, rng: np.random.Generator) -> list[IntArray]:

@@ -91,6 +91,15 @@ def residual(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return Residual(shape, outputs)
 
 
+def dark(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """All units dead whatever the input."""
+    made = nn.Sequential(nn.Conv2d(shape[0], 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 4, outputs))
+    assert isinstance(made[0], nn.Conv2d)
+    assert made[0].bias is not None
+    nn.init.constant_(made[0].bias, -100.0)
+    return made
+
+
 def only_convolutions(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(shape[0], outputs, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
@@ -201,3 +210,44 @@ def test_an_inverse_is_there_whatever_the_size_of_gradients(scale: float) -> Non
     inner = torch.linspace(0.1, 1, 24).view(2, 3, 4) * torch.tensor([scale, 1.0]).view(2, 1, 1)
     gram = inner @ inner.transpose(1, 2)
     assert _inverse(gram, 1e-4).isfinite().all()
+
+
+def test_training_does_not_hide_pictures() -> None:
+    """Parameters that change from round to round: each round is taken apart alone, and the rounds of a row agree on it."""
+    federation = split_into_tiles(made_pictures(24, side=16), 4)
+    protocol = SplitTraining(width=32, outputs=8, batch_size=3, rounds=18, optimizer="adam", learning_rate=0.001)
+    log, view = run(protocol, federation, 6)
+    judged = score(
+        GradientPeeling().run(view, np.random.default_rng(0)), truth_of(log, view), view, np.random.default_rng(0)
+    )
+    assert judged.images is not None
+    assert judged.images.psnr_quantiles[2] > 60
+
+
+def test_tables_of_codes_come_out_while_training() -> None:
+    """One-hot columns are zero at most cells, so that rows are found in every batch, whatever the parameters."""
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.eye(4)[rng.integers(0, 4, 40)] for _ in range(12)], axis=1)
+    federation = split_at_random(replace(made_table(40, columns=48), values=values), 24, rng)
+    protocol = SplitTraining(network="mlp", width=64, batch_size=4, rounds=60, optimizer="adam", learning_rate=0.01)
+    log, view = run(protocol, federation, 20)
+    assert np.mean(errors(log, view) < 0.5) > 0.9
+
+
+@pytest.mark.parametrize("network", ["no_bias", "residual", "dark"])
+def test_networks_of_ones_own_are_followed_too(network: str) -> None:
+    """No crash, and numbers for every row, without a bias, without a chain, and where every row is dead."""
+    federation = split_into_tiles(made_pictures(16, side=8), 4)
+    if network == "no_bias":
+        federation = split_at_random(made_table(16), 4, np.random.default_rng(0))
+    protocol = SplitTraining(network=f"{HERE}:{network}", batch_size=2, rounds=8, optimizer="adam", learning_rate=0.01)
+    _, view = run(protocol, federation, 4)
+    assert np.isfinite(GradientPeeling().run(view, np.random.default_rng(0)).values).all()
+
+
+def test_parameters_that_hardly_move_are_taken_for_still_ones() -> None:
+    """Rounds that all show the same tell less than the rows' own gradients of the convolutions."""
+    federation = split_into_tiles(made_pictures(24, side=16), 4)
+    protocol = SplitTraining(width=32, outputs=8, batch_size=3, rounds=18, optimizer="sgd", learning_rate=1e-9)
+    log, view = run(protocol, federation, 6)
+    assert np.mean(errors(log, view, GradientPeeling(grid=False)) < 1e-3) >= 0.8
