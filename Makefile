@@ -44,8 +44,9 @@ browser:
 test: $(VENV)/.installed-test browser ## everything that runs in minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test-slow: $(VENV)/.installed-test browser ## the tests at the papers' sizes
+test-slow: $(VENV)/.installed-test browser ## the tests at the papers' sizes, and new examples for the others
 	$(BIN)/python -m pytest -m slow
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 check: $(VENV)/.installed-test ## style, types, and which room may import which
 	$(BIN)/ruff check .

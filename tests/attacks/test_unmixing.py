@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plumbob.attacks.unmixing import Unmixed, unmixed
@@ -28,6 +28,7 @@ def whose(found: Unmixed, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @settings(max_examples=30, deadline=None)
 @given(rows=st.integers(1, 12), dark=st.floats(0.25, 0.8), seed=st.integers(0, 10**6))
+@example(rows=12, dark=0.25, seed=5259)  # the last row takes a dozen programmes
 def test_all_rows_come_out_of_one_gradient_with_their_lengths(rows: int, dark: float, seed: int) -> None:
     inputs, above = planted(np.random.default_rng(seed), rows, 600, dark)
     found = taken(inputs, above)
