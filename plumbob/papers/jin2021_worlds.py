@@ -22,11 +22,19 @@ from plumbob.protocols import SplitTraining
 from plumbob.report.pictures import sheet_of
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import score, truth_of
-from plumbob.threats import THREATS, View, cut
+from plumbob.threats import THREATS, AuxiliaryRows, Threat, View, cut
 from plumbob.transcript import Transcript
 
 SETS = ("cifar10", "mnist", "linnaeus5")
 TESTED = 200
+SERVER = THREATS["coordinator"]
+SERVER_WITH_PICTURES = Threat(
+    "coordinator-auxiliary",
+    f"the coordinator alone, which has {TESTED} pictures of other people",
+    (*SERVER.grants, AuxiliaryRows(TESTED)),
+    corrupted=True,
+    active=False,
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +107,9 @@ class Run:
         )
 
 
-def attacked(log: Transcript, attack: Attack, seed: int) -> Run:
+def attacked(log: Transcript, attack: Attack, seed: int, threat: Threat = SERVER) -> Run:
     """What the server alone finds."""
-    view = cut(log, THREATS["coordinator"])
+    view = cut(log, threat)
     started, clock = time.process_time(), time.perf_counter()
     guess = attack.run(view, generator(seed, "attack", attack))
     seconds, waited = time.process_time() - started, time.perf_counter() - clock
