@@ -39,15 +39,20 @@ class Orders:
 
 @dataclass(frozen=True)
 class Guess:
-    """An attack's estimate of the unknown columns: values, sides of thresholds, places in an order, or columns without names."""
+    """An attack's estimate of the unknown columns: values, sides of thresholds, places in an order, columns without names, or
+    people without names.
+    """
 
     names: tuple[str, ...]
     values: FloatArray | None = None
     branches: Branches | None = None
     orders: Orders | None = None
     vectors: FloatArray | None = None  # columns that some unknown column is, or a sum of them, without saying which
+    people: FloatArray | None = None  # rows that some person is, without saying which (people x unknown columns)
     certificate: str = ""  # how sure the attack is of what it found, and of having found all
-    labels: IntArray | None = None  # the rows' classes, where the attack reads them too; -1 where it does not
+    labels: IntArray | None = (
+        None  # the rows' (or people's) classes, where the attack reads them too; -1 where it does not
+    )
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
 

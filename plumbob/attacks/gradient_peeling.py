@@ -7,7 +7,7 @@ The classes come from the last bias of the top network, whose rows' gradients ar
 Rows whose units are all dead (v_n = 0), and rows that the batches do not tell apart, are guessed by the mean of the others.
 
 Where the server knows of a defence it weighs what arrived by how far off it may be (`defended_gradients.py`), opens sums over
-workers from the top (`aggregated_gradients.py`), and claims nothing where row numbers mean nothing.
+workers from the top (`aggregated_gradients.py`), and where row numbers mean nothing makes its own (`hidden_rows.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from plumbob.attacks.aggregated_gradients import Opened, opened
+from plumbob.attacks import aggregated_gradients, hidden_rows
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.defended_gradients import (
     Estimates,
@@ -33,7 +33,7 @@ from plumbob.attacks.defended_gradients import (
     orders_only,
     told,
 )
-from plumbob.attacks.per_row import RANK, ROOM, Inputs, Separation, layer_inputs, row_inputs
+from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
 from plumbob.crypto.cores import available
 from plumbob.errors import BadInput, boolean
@@ -68,18 +68,43 @@ class GradientPeeling(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         needs_coordinator(view)
         uploads = Uploads(view)
-        values = np.full((len(view.own), len(view.unknown)), 0.5)
         if "hidden_indices/on" in view.defence:
-            return Guess(view.unknown_names, values=values, labels=np.full(len(view.own), -1))
-        parts = [peeled for _, peeled in _ways(uploads, rng)]
+            return self._nameless(uploads, rng)
+        values, _ = self._peeled(uploads, [peeled for _, peeled in _ways(uploads, rng)])
+        return Guess(view.unknown_names, values=values, labels=labels(uploads))
+
+    def _nameless(self, uploads: Uploads, rng: np.random.Generator) -> Guess:
+        """People in no order, where the marks that they leave in gradients tell who is in which batch."""
+        names, values = uploads.view.unknown_names, np.full((len(uploads.view.own), len(uploads.view.unknown)), 0.5)
+        nothing = Guess(names, values=values, labels=np.full(len(values), -1))
+        if not uploads.static or changed(uploads.view.defence) or "secure_aggregation/on" in uploads.view.defence:
+            return nothing
+        layers = {worker.name: _Peeled(uploads, worker).key for worker in uploads.attacked}
+        renamed = hidden_rows.renamed(uploads, layers, rng)
+        if renamed is None:
+            return nothing
+        values, found = self._peeled(uploads, [_Peeled(renamed, worker) for worker in uploads.attacked])
+        classes = labels(renamed)
+        return Guess(
+            names,
+            people=values[found],
+            labels=np.full(int(found.sum()), -1) if classes is None else classes[found],
+            certificate=f"{int(found.sum()):,} people in no order",
+        )
+
+    def _peeled(self, uploads: Uploads, parts: list[_Peeled]) -> tuple[FloatArray, Bools]:
+        """What workers hold of every row, and the rows of which any worker tells."""
+        view = uploads.view
+        values, told = np.full((len(view.own), len(view.unknown)), 0.5), np.zeros(len(view.own), dtype=bool)
         with one_thread(), threadpool_limits(1), _of_one_type(parts), _pool(len(parts)) as pool:
             own = [copy_context() for _ in parts]  # threads do not inherit what is trusted
             work = pool.map(lambda context, part: context.run(part.inputs), own, parts)
             for part, found in zip(parts, work, strict=True):
                 values[:, part.worker.unknown] = _filled(found)
+                told |= found.found
         if self.grid and view.steps is not None:
             values = on_grid(values, view.steps)
-        return Guess(view.unknown_names, values=np.clip(values, 0.0, 1.0), labels=labels(uploads))
+        return np.clip(values, 0.0, 1.0), told
 
 
 def _pool(parts: int) -> ThreadPoolExecutor:
@@ -99,7 +124,7 @@ def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
 def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[tuple[Worker, _Peeled]]:
     """How each worker's columns are found; none where only sums over workers are known and do not open."""
     if "secure_aggregation/on" in uploads.view.defence:
-        sums = opened(uploads)
+        sums = aggregated_gradients.opened(uploads)
         for worker in uploads.attacked if sums is not None else []:
             if sums is not None:
                 yield worker, _Summed(uploads, worker, sums)
@@ -295,7 +320,7 @@ class _Followed(_Peeled):
 class _Summed(_Peeled):
     """One worker's network where the server knows sums over workers."""
 
-    def __init__(self, uploads: Uploads, worker: Worker, sums: Opened) -> None:
+    def __init__(self, uploads: Uploads, worker: Worker, sums: aggregated_gradients.Opened) -> None:
         super().__init__(uploads, worker)
         self.sums = sums
 

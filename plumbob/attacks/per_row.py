@@ -88,7 +88,7 @@ def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separa
         better = variance < spread[known]
         if better.any():
             gradient = weights.values[position].reshape(d2, d1).astype(np.float64)
-            solved = inverse[better] @ gradient * (len(batch) / scale)
+            solved = inverse[better] @ gradient * (uploads.sizes[round] / scale)
             values[known[better]], spread[known[better]] = solved, variance[better]
     return Inputs(values, np.isfinite(spread))
 

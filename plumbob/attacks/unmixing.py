@@ -30,6 +30,7 @@ TRIES = 30  # linear programmes in a row that may find nothing new
 BUDGET = 10  # linear programmes for each direction of the row space
 DEPTH = 6  # faces of faces
 ALIKE = 1e-9  # 1 - cosine of directions that are the same
+INSIDE = 1e-3  # share of a direction that may lie outside a row space which holds it
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,29 @@ class Unmixed:
     errors: FloatArray
 
 
-def unmixed(gradient: FloatArray, bias: FloatArray | None, rng: np.random.Generator) -> Unmixed:
+def within(gradient: FloatArray, directions: FloatArray) -> tuple[Bools, int]:
+    """Which unit vectors lie in a gradient's row space, and how many dimensions that has."""
+    space = _Space.of(gradient)
+    if space is None:
+        return np.zeros(len(directions), dtype=bool), 0
+    outside = np.linalg.norm(directions - (directions @ space.whole) @ space.whole.T, axis=1)
+    return outside < INSIDE, space.rank
+
+
+def unmixed(
+    gradient: FloatArray, bias: FloatArray | None, rng: np.random.Generator, known: FloatArray | None = None
+) -> Unmixed:
     """The nonnegative inputs behind a gradient (units x cells), as far as zeros show them, and their lengths if all are there.
 
-    Rows whose v_n depend on one another are in it as sums only, and one that is claimed may be such a sum.
+    Rows whose v_n depend on one another are in it as sums only, and one that is claimed may be such a sum. Directions that are
+    `known` to be in it come first.
     """
     size = float(np.abs(gradient).max(initial=0.0)) or 1.0
     gradient, bias = gradient / gradient.dtype.type(size), None if bias is None else bias / bias.dtype.type(size)
     space = _Space.of(gradient)
     if space is None:
         return Unmixed(np.zeros((0, gradient.shape[1])), np.zeros(0), np.zeros(0))
-    found = space.rows(rng)
+    found = space.rows(rng, known)
     directions = np.clip(found @ space.whole.T, 0.0, None)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     lengths = np.full(len(found), np.nan)
@@ -94,10 +107,10 @@ class _Space:
         used = np.flatnonzero(length > USED * length.max())
         return cls(right[:rank].T, right[:rank].T[used], rounding * length[used], sizes[:rank], [BUDGET * rank])
 
-    def rows(self, rng: np.random.Generator) -> FloatArray:
+    def rows(self, rng: np.random.Generator, known: FloatArray | None = None) -> FloatArray:
         """Directions of rows, as combinations of the basis. One direction alone needs no evidence."""
-        found: list[FloatArray] = []
-        if self.rank == 1:
+        found = [] if known is None else [row / np.linalg.norm(row) for row in known @ self.whole]
+        if self.rank == 1 and not found:
             ray = np.sign(self.basis.sum(axis=0))
             loud = LOUD * self.noise / self.sizes[0]
             return ray[None] if (self.basis @ ray >= -loud).all() else np.zeros((0, 1))

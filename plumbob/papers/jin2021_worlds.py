@@ -94,8 +94,7 @@ class Run:
     @property
     def sheet(self) -> bytes:
         """The first pictures, real above recovered."""
-        assert self.guess.values is not None
-        return sheet_of(self.log, self.view, self.guess.values)
+        return sheet_of(self.log, self.view, self.guess)
 
     @property
     def words(self) -> str:

@@ -204,11 +204,13 @@ def nouns(found: Iterable[Answer]) -> str:
 
 def pictures(answer: Answer) -> str:
     """How good the best pictures are that an attack recovered; empty without any."""
-    drawn = [(s.pictures, s.setting.attack) for s in answer.summaries if s.pictures is not None]
+    drawn = [(s.pictures, s) for s in answer.summaries if s.pictures is not None]
     if not drawn:
         return ""
-    best, attack = max(drawn, key=lambda pair: pair[0].psnr)
-    return f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
+    best, of = max(drawn, key=lambda pair: pair[0].psnr)
+    nameless = f", {plain(of.certificate)}," if of.certificate else ""
+    said = f"Pictures recovered: {best.words}{nameless} by {label(of.setting.attack)}"
+    return f"{said}; the mean picture reaches {best.constant_psnr:.1f} dB."
 
 
 def labels(answer: Answer) -> str:

@@ -311,7 +311,7 @@ def _settings_table(summaries: Sequence[Summary]) -> Table:
         (label, "number", "descending") for label in ("PSNR, dB", "SSIM", "Exact tiles", "Labels guessed") if drawn
     ]
     certified = any(s.certificate for s in summaries)
-    header += [("Vectors of two values found", "text", "ascending")] if certified else []
+    header += [("Found without names", "text", "ascending")] if certified else []
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
     rows = []
     for s in summaries:

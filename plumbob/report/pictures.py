@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plumbob.attacks.base import Guess
 from plumbob.federation import Feature, FloatArray
 from plumbob.files import write_whole
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.score import dealt, truth_of
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -32,18 +32,21 @@ Bytes = NDArray[np.uint8]
 
 def save_sheet(folder: Path, key: str, log: Transcript, view: View, guess: Guess) -> None:
     """Write the contact sheet of one finding, whole or not at all."""
-    if guess.values is None:
+    if guess.values is None and guess.people is None:
         return
-    sheet = sheet_of(log, view, guess.values)
+    sheet = sheet_of(log, view, guess)
     folder.mkdir(exist_ok=True)
     write_whole(sheet_path(folder, key), sheet)
 
 
-def sheet_of(log: Transcript, view: View, values: FloatArray) -> bytes:
-    """The first rows' real pictures above the recovered ones, as PNG."""
+def sheet_of(log: Transcript, view: View, guess: Guess) -> bytes:
+    """The first rows' real pictures above the recovered ones, as PNG; people without names stand below the row they are."""
+    truth = truth_of(log, view)
+    values = dealt(guess, truth, view).values
+    assert values is not None
     places = [log.features[i] for i in view.unknown]
     shape = picture_shape(log.features)
-    sides = (truth_of(log, view).values[:SHOWN], values[:SHOWN])
+    sides = (truth.values[:SHOWN], values[:SHOWN])
     return png(contact_sheet(*(assembled(side, places, shape) for side in sides)))
 
 

@@ -79,7 +79,7 @@ def attack_line(summary: Summary) -> str:
     if summary.label_accuracy is not None:
         line += f"; labels guessed: {words.percent(summary.label_accuracy)}"
     if summary.certificate:
-        line += f"; vectors of two values found: {words.plain(summary.certificate)}"
+        line += f"; found without names: {words.plain(summary.certificate)}"
     return line
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.base import Branches, Guess
 from plumbob.attacks.posterior_mean import without_scores
@@ -15,6 +16,11 @@ from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
 from plumbob.scoring.rows import at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
+
+THEIRS, WIDE = (
+    0.01,
+    8,
+)  # of people without names: the share of error that may be left, and columns below which that is luck
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,7 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
+    guess = dealt(guess, truth, view)
     judged = _score_columns(guess, truth, view, rng)
     if guess.labels is None or truth.label is None or view.active in view.curious:
         return judged
@@ -129,6 +136,42 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
     if not truth.tiles:
         return judged
     return replace(judged, images=image_score(guess.values, truth.values, truth.tiles, guess.path))
+
+
+def dealt(guess: Guess, truth: Truth, view: View) -> Guess:
+    """A guess of people without names as one of rows: each person at the row that is theirs, the others as guessed anyway."""
+    if guess.people is None:
+        return guess
+    values = np.array(np.broadcast_to(without_scores(view), truth.values.shape), dtype=np.float64)
+    row = whose(guess.people, truth.values, values)
+    found = row >= 0
+    values[row[found]] = guess.people[found]
+    classes = None
+    if guess.labels is not None:
+        classes = np.full(len(values), -1)
+        classes[row[found]] = guess.labels[found]
+    return replace(guess, values=values, labels=classes)
+
+
+def whose(people: FloatArray, true: FloatArray, prior: FloatArray) -> IntArray:
+    """The row that each person is, -1 for those who are none: people and rows go together so that errors are least.
+
+    Whoever knows some of a person knows which one is theirs. Choosing among many is luck, too, the more the fewer the columns:
+    so a person counts only where it leaves a hundredth of the error of the guess without messages, over eight columns or more.
+
+    >>> true = np.eye(9)[:3]
+    >>> whose(true[[2, 0]], true, np.full((3, 9), 0.1)).tolist()
+    [2, 0]
+    """
+    row = np.full(len(people), -1)
+    if true.shape[1] < WIDE or not len(people):
+        return row
+    errors = np.array([((true - person) ** 2).mean(axis=1) for person in people])
+    who, whom = linear_sum_assignment(errors)
+    usual = ((prior - true) ** 2).mean(axis=1)
+    close = errors[who, whom] <= THEIRS * usual[whom]
+    row[who[close]] = whom[close]
+    return row
 
 
 def named(vectors: FloatArray, true: FloatArray, prior: FloatArray) -> FloatArray:

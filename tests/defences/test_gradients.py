@@ -124,7 +124,7 @@ def test_sums_over_workers_are_opened_from_the_top() -> None:
 
 
 @pytest.mark.parametrize("name", ["fake_gradients", "hidden_indices"])
-def test_pictures_are_protected_too(name: str) -> None:
+def test_pictures_are_protected_from_a_server_that_does_not_know_of_it(name: str) -> None:
     bare, log = trained("none", {}, pictures=True), trained(name, {}, pictures=True)
     assert error(log, informed=False) > 3 * error(bare)
     assert error(log) <= 1.05 * error(log, informed=False)

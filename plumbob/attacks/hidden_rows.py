@@ -1,0 +1,132 @@
+"""Batches whose row numbers mean nothing (ours): who is in them is told by their own gradients.
+
+Hidden indices keep from the server which rows a gradient is of. But the gradient's row space at the first fully connected layer
+is spanned by what its rows put in, h_n, and they are found there one by one (`unmixing.py`). While parameters stay as they are,
+a person's h_n and v_n are a mark, the same in every round:
+    marks    the h_n are taken from some rounds; those that are known already are looked up, not searched for;
+    people   in a round that is spanned by as many marks as it has rows, each has its v_n. Same h_n, other v_n: two people;
+    workers  have marks of their own. People are the same who are in the same rounds.
+So batches are known up to one renaming of all people, S Z = K G stands again (`per_row.py`), and all comes out but the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plumbob.attacks.per_row import Bools
+from plumbob.attacks.unmixing import unmixed, within
+from plumbob.attacks.uploads import Gradients, Uploads
+from plumbob.federation import FloatArray, IntArray
+from plumbob.threats import View
+
+AGAIN = 2  # rounds in which someone must be seen: what is nobody's mark is not seen twice
+BARREN = 8  # rounds without a new mark after which none is looked for
+SAME = 0.01  # share by which one person's v_n may differ between rounds
+
+
+class Renamed(Uploads):
+    """The messages, with batches by made-up numbers; only rounds are left of which all rows are known."""
+
+    def __init__(self, view: View, members: Mapping[int, IntArray], sizes: FloatArray) -> None:
+        super().__init__(view)
+        self.members, self.sizes = members, sizes
+
+    @cached_property
+    def batches(self) -> list[IntArray]:
+        nobody = np.zeros(0, dtype=np.int64)
+        return [self.members.get(number, nobody) for number in range(len(self.sizes))]
+
+    def gradients(self, party: str, key: str, partial: bool = False) -> Gradients:
+        every = super().gradients(party, key, partial)
+        kept = np.isin(every.rounds, list(self.members))
+        return Gradients(every.rounds[kept], every.values[kept], every.cells)
+
+
+@dataclass(frozen=True)
+class _Attendance:
+    """Who is in which round, as far as one worker's gradients tell."""
+
+    whole: Bools  # rounds all of whose rows are known
+    present: Bools  # rounds x people
+
+
+def renamed(uploads: Uploads, layers: Mapping[str, str], rng: np.random.Generator) -> Renamed | None:
+    """Batches by made-up numbers, from the gradients of each worker's first fully connected layer, which `layers` names."""
+    limit, asked = len(uploads.view.own), np.array([len(np.unique(batch)) for batch in uploads.batches])
+    seen = {}
+    for worker, key in layers.items():
+        weights = uploads.gradients(worker, f"{key}.weight")
+        units = int(uploads.parameters(worker, 0)[f"{key}.weight"].shape[0])
+        seen[worker] = _attendance(weights, asked, units, limit, rng)
+    members = _linked(list(seen.values()), limit)
+    return Renamed(uploads.view, members, uploads.sizes) if members else None
+
+
+def _attendance(weights: Gradients, asked: IntArray, units: int, limit: int, rng: np.random.Generator) -> _Attendance:
+    """One worker's: marks first, then who has theirs in which round."""
+    if not weights.values.size:
+        return _Attendance(np.zeros(len(asked), dtype=bool), np.zeros((len(asked), 0), dtype=bool))
+    matrices = weights.values.reshape(len(weights.values), units, -1)
+    marks = _marks(matrices, limit, rng)
+    people: list[tuple[int, FloatArray, set[int]]] = []  # mark, v_n, rounds
+    for number, matrix in zip(weights.rounds.tolist(), matrices, strict=True):
+        inside, rank = within(matrix, marks)
+        if not inside.sum() == rank == asked[number]:
+            continue
+        above = np.linalg.lstsq(marks[inside].T, asked[number] * matrix.T.astype(np.float64), rcond=None)[0]
+        for mark, own in zip(np.flatnonzero(inside).tolist(), above, strict=True):
+            for other, before, rounds in people:
+                if other == mark and np.linalg.norm(before - own) < SAME * np.linalg.norm(own):
+                    rounds.add(number)
+                    break
+            else:
+                people.append((mark, own, {number}))
+    often = [rounds for _, _, rounds in people if len(rounds) >= AGAIN]
+    present = np.zeros((len(asked), len(often)), dtype=bool)
+    for i, rounds in enumerate(often):
+        present[sorted(rounds), i] = True
+    whole = (present.sum(axis=1) == asked) & (asked > 0)
+    return _Attendance(whole, present)
+
+
+def _marks(matrices: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
+    """Directions that rows put in, from rounds in which some are missing, until there are as many as there can be people, or
+    round after round gives none.
+    """
+    marks, barren = np.zeros((0, matrices.shape[2])), 0
+    for matrix in matrices:
+        if len(marks) >= limit or barren >= BARREN:
+            break
+        inside, rank = within(matrix, marks)
+        if inside.sum() < rank:
+            found = unmixed(matrix, None, rng, marks[inside]).directions[inside.sum() :]
+            marks, barren = np.vstack([marks, found]), 0 if len(found) else barren + 1
+    return marks
+
+
+def _linked(seen: list[_Attendance], limit: int) -> dict[int, IntArray]:
+    """The rounds' people by one numbering for all workers, who are the same if they are in the same rounds."""
+    seen = sorted(seen, key=lambda one: -int(one.whole.sum()))
+    there, told = seen[0].present.T[:limit], seen[0].whole  # by number: rounds; and the rounds of which that is known
+    members: dict[int, IntArray] = {}
+    for one in seen:
+        common = told & one.whole
+        own = np.full(one.present.shape[1], -1, dtype=np.int64)
+        for i, present in enumerate(one.present.T):
+            same = (there[:, common] == present[common]).all(axis=1) & bool(present[common].sum() >= AGAIN)
+            if same.sum() == 1:
+                own[i] = int(same.argmax())
+            elif not present[common].any() and len(there) < limit:
+                own[i] = len(there)
+                there = np.vstack([there, present])
+        for number in np.flatnonzero(one.whole).tolist():
+            who = own[one.present[number]]
+            if number not in members and (who >= 0).all():
+                members[number] = who
+                there[:, number] = np.isin(np.arange(len(there)), who)
+        told = told | np.isin(np.arange(len(told)), list(members))
+    return members
