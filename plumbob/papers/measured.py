@@ -33,6 +33,7 @@ RUNS = (
     "pages/encrypted",
     "pages/boosted",
     "pages/pictures",
+    "pages/hidden",
     "pages/embeddings",
     "gradients",
     "cut_layer",

@@ -51,6 +51,7 @@ def numbers(guess: Guess) -> bytes:
         parts += [guess.orders.bins.tobytes(), guess.orders.counts.tobytes()]
     if guess.vectors is not None:
         parts += [guess.vectors.tobytes(), guess.certificate.encode()]
+    parts += [part.tobytes() for part in (guess.people, guess.labels) if part is not None]
     return b"".join(parts)
 
 

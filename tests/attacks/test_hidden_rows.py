@@ -18,7 +18,7 @@ from plumbob.protocols import SplitTraining
 from plumbob.scoring.score import Score, score, truth_of, whose
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import Transcript
-from tests.worlds import made_pictures
+from tests.worlds import made_pictures, with_truth
 
 ROWS = 20
 
@@ -58,6 +58,15 @@ def test_two_people_with_one_picture_are_two() -> None:
     assert guess.people is not None
     assert len(guess.people) == ROWS
     assert judged.label_accuracy == 1.0
+
+
+def test_garbage_in_place_of_the_truth_changes_nobody() -> None:
+    log = trained(made_pictures(40, side=16))
+    garbage = np.random.default_rng(9).random(log.sealed("tile_2")["columns"].shape)
+    one, two = attacked(log)[0], attacked(with_truth(log, "tile_2", garbage))[0]
+    assert one.people is not None
+    assert two.people is not None
+    assert (one.people == two.people).all()
 
 
 def test_while_parameters_move_nothing_is_claimed() -> None:
