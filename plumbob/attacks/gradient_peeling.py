@@ -68,7 +68,7 @@ class GradientPeeling(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         needs_coordinator(view)
         uploads = Uploads(view)
-        if "hidden_indices/on" in view.defence:
+        if uploads.hidden:
             return self._nameless(uploads, rng)
         values, _ = self._peeled(uploads, [peeled for _, peeled in _ways(uploads, rng)])
         return Guess(view.unknown_names, values=values, labels=labels(uploads))

@@ -15,7 +15,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.networks import NetworkPlan
-from plumbob.protocols.split_training import TOP
+from plumbob.protocols.split_training import ROWS_TAKEN, TOP
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
 
@@ -87,19 +87,34 @@ class Uploads:
 
     @cached_property
     def batches(self) -> list[IntArray]:
-        """The rows that the server asked for, round by round."""
+        """The rows that the server asked for, round by round; or those that were taken, where a curious party knows of others."""
         first = self._of("rows")[0].receiver
         by_round = {m.round: np.asarray(m.payload) for m in self._of("rows") if m.receiver == first}
-        total = len(self.view.own)
         if sorted(by_round) != list(range(len(by_round))):
             missing = next(i for i in range(len(by_round)) if i not in by_round)
             raise BadInput(
                 f"this attack needs the batch indices of every round, and those of round {missing} are missing"
             )
-        for number, rows in by_round.items():
+        batches = self._taken([by_round[number] for number in range(len(by_round))])
+        total = len(self.view.own)
+        for number, rows in enumerate(batches):
             if len(rows) == 0 or rows.min() < 0 or rows.max() >= total:
                 raise BadInput(f"round {number}: expected row numbers from 0 to {total - 1:,}, got others")
-        return [by_round[number] for number in range(len(by_round))]
+        return batches
+
+    def _taken(self, asked: list[IntArray]) -> list[IntArray]:
+        """The rows that numbers stood for, where a curious party knows."""
+        ends, taken = np.cumsum([len(rows) for rows in asked]), self.view.notes.get(ROWS_TAKEN)
+        if taken is None:
+            return asked
+        if np.shape(taken) != (ends[-1],):
+            raise BadInput(f"'{ROWS_TAKEN}': expected {ends[-1]:,} row numbers, as many as batches have")
+        return np.split(np.asarray(taken), ends[:-1])
+
+    @property
+    def hidden(self) -> bool:
+        """Whether row numbers mean nothing, and no curious party knows what they stand for."""
+        return "hidden_indices/on" in self.view.defence and ROWS_TAKEN not in self.view.notes
 
     @cached_property
     def indicator(self) -> FloatArray:

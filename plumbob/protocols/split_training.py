@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Optimizer = Literal["static", "sgd", "adam"]
 Batches = Literal["epochs", "random"]
 TOP = "top"  # the active party's second network, over all outputs
+ROWS_TAKEN = "rows taken"  # a note of the parties: which rows the server's numbers stood for, round after round
 TESTED = 2_000  # rows of other people that the test accuracy is taken on
 
 
@@ -149,6 +150,7 @@ class SplitTraining(TrainingProtocol):
                 log.seal(COORDINATOR, f"defence/{name}", array)
         with one_thread():
             losses = [run.round(number) for number in range(run.rounds)]
+        run.seal_rows()
         log.seal(COORDINATOR, "training loss", np.array(losses))
         log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         return log
@@ -179,6 +181,7 @@ class _Run:
     rng: np.random.Generator
     modules: dict[str, torch.nn.Module] = field(default_factory=dict)
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    taken: list[IntArray] = field(default_factory=list)  # rows by round, as the parties know them
 
     def __post_init__(self) -> None:
         import torch
@@ -216,6 +219,13 @@ class _Run:
         size = self.protocol.batch_size
         return Outline(len(self.federation), self.rounds, size, int(used.max()), self.plans, shapes)
 
+    def seal_rows(self) -> None:
+        """What every party knows of the batches where the server's numbers mean something else."""
+        if all(map(np.array_equal, self.taken, self.order)):
+            return
+        for party in self.federation.parties:
+            self.log.seal(party.name, f"notes/{ROWS_TAKEN}", np.concatenate(self.taken))
+
     def _holder(self, name: str) -> str:
         return self.federation.active if name == TOP else name
 
@@ -241,6 +251,7 @@ class _Run:
                 log.send(COORDINATOR, name, "train", number, "rows", told)
         for guard in self.guards:
             rows = guard.rows(rows, len(self.federation), number, self.rng)
+        self.taken.append(rows)
         batch = {name: part[torch.from_numpy(rows)] for name, part in self.inputs.items()}
         outputs = {name: self.modules[name](part) for name, part in batch.items()}
         arrived = []

@@ -13,12 +13,13 @@ from plumbob.attacks.base import Guess
 from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.attacks.hidden_rows import _Attendance, _linked
 from plumbob.defences import HiddenIndices
-from plumbob.federation import Table, split_into_tiles
+from plumbob.errors import BadInput
+from plumbob.federation import Table, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
 from plumbob.scoring.score import Score, score, truth_of, whose
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import Transcript
-from tests.worlds import made_pictures, with_truth
+from tests.worlds import made_pictures, made_table, with_truth
 
 ROWS = 20
 
@@ -67,6 +68,24 @@ def test_garbage_in_place_of_the_truth_changes_nobody() -> None:
     assert one.people is not None
     assert two.people is not None
     assert (one.people == two.people).all()
+
+
+def test_a_server_that_colludes_with_a_party_has_the_secret() -> None:
+    """Of tables, too, and with names."""
+    table = made_table(60)
+    federation = split_at_random(table, 4, np.random.default_rng(0))
+    protocol = HiddenIndices().protect(SplitTraining(width=32, batch_size=5))
+    log = protocol.train(
+        federation.rows(np.arange(ROWS)), federation.rows(np.arange(ROWS, 60)), np.random.default_rng(0)
+    )
+    view = cut(log, THREATS["corrupted-coordinator"])
+    guess = GradientPeeling().run(view, np.random.default_rng(0))
+    assert guess.values is not None
+    assert np.mean(np.abs(guess.values - truth_of(log, view).values).max(axis=1) < 1e-4) >= 0.8
+    assert "rows taken" not in cut(log, THREATS["coordinator"]).notes
+    short = replace(view, notes=view.notes | {"rows taken": view.notes["rows taken"][1:]})
+    with pytest.raises(BadInput, match="expected 125 row numbers"):
+        GradientPeeling().run(short, np.random.default_rng(0))
 
 
 def test_while_parameters_move_nothing_is_claimed() -> None:
