@@ -117,9 +117,9 @@ def _members(rounds: list[Round], one: Round) -> Bools:
 
 
 def _numbers(rounds: list[Round], person: _Person) -> Bools:
-    """The row numbers that someone may have who was seen in these rounds."""
+    """The row numbers that someone may have who was seen in these rounds; none for one who is seen no more."""
     every = [_members(rounds, rounds[place]) for place in person.seen]
-    allowed: Bools = np.logical_and.reduce(every) if every else np.zeros(0, dtype=bool)
+    allowed: Bools = np.logical_and.reduce(every) if every else np.zeros_like(_members(rounds, rounds[0]))
     return allowed
 
 
