@@ -53,16 +53,22 @@ class _Attendance:
     whole: Bools  # rounds all of whose rows are known
     present: Bools  # rounds x people
 
+    def enough(self, people: int) -> bool:
+        """Whether that tells so many people apart, so that no other worker need be asked."""
+        return bool(np.linalg.matrix_rank(self.present[self.whole].astype(np.float64)) == people)
+
 
 def renamed(uploads: Uploads, layers: Mapping[str, str], rng: np.random.Generator) -> Renamed | None:
     """Batches by made-up numbers, from the gradients of each worker's first fully connected layer, which `layers` names."""
     limit, asked = len(uploads.view.own), np.array([len(np.unique(batch)) for batch in uploads.batches])
-    seen = {}
+    seen: list[_Attendance] = []
     for worker, key in layers.items():
         weights = uploads.gradients(worker, f"{key}.weight")
         units = int(uploads.parameters(worker, 0)[f"{key}.weight"].shape[0])
-        seen[worker] = _attendance(weights, asked, units, limit, rng)
-    members = _linked(list(seen.values()), limit)
+        seen.append(_attendance(weights, asked, units, limit, rng))
+        if seen[-1].enough(limit):
+            break
+    members = _linked(seen, limit)
     return Renamed(uploads.view, members, uploads.sizes) if members else None
 
 
@@ -72,20 +78,20 @@ def _attendance(weights: Gradients, asked: IntArray, units: int, limit: int, rng
         return _Attendance(np.zeros(len(asked), dtype=bool), np.zeros((len(asked), 0), dtype=bool))
     matrices = weights.values.reshape(len(weights.values), units, -1)
     marks = _marks(matrices, limit, rng)
-    people: list[tuple[int, FloatArray, set[int]]] = []  # mark, v_n, rounds
+    people: dict[int, list[tuple[FloatArray, set[int]]]] = {}  # by mark: v_n and rounds
     for number, matrix in zip(weights.rounds.tolist(), matrices, strict=True):
         inside, rank = within(matrix, marks)
         if not inside.sum() == rank == asked[number]:
             continue
         above = np.linalg.lstsq(marks[inside].T, asked[number] * matrix.T.astype(np.float64), rcond=None)[0]
         for mark, own in zip(np.flatnonzero(inside).tolist(), above, strict=True):
-            for other, before, rounds in people:
-                if other == mark and np.linalg.norm(before - own) < SAME * np.linalg.norm(own):
-                    rounds.add(number)
-                    break
+            bearers = people.setdefault(mark, [])
+            known = [r for v, r in bearers if np.linalg.norm(v - own) < SAME * np.linalg.norm(own)]
+            if known:
+                known[0].add(number)
             else:
-                people.append((mark, own, {number}))
-    often = [rounds for _, _, rounds in people if len(rounds) >= AGAIN]
+                bearers.append((own, {number}))
+    often = [rounds for bearers in people.values() for _, rounds in bearers if len(rounds) >= AGAIN]
     present = np.zeros((len(asked), len(often)), dtype=bool)
     for i, rounds in enumerate(often):
         present[sorted(rounds), i] = True
