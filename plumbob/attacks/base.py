@@ -48,12 +48,19 @@ class Guess:
     branches: Branches | None = None
     orders: Orders | None = None
     vectors: FloatArray | None = None  # columns that some unknown column is, or a sum of them, without saying which
-    people: FloatArray | None = None  # rows that some person is, without saying which (people x unknown columns)
+    people: FloatArray | None = (
+        None  # rows that some person is, without saying which (people x unknown columns); `labels` are
+    )
+    # theirs then
     certificate: str = ""  # how sure the attack is of what it found, and of having found all
     labels: IntArray | None = (
         None  # the rows' (or people's) classes, where the attack reads them too; -1 where it does not
     )
+    untried: str = ""  # why nothing is claimed, where that is a limit of the attack and no merit of a defence
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
+
+
+NAMELESS = "people in no order"  # how the certificate of a guess of people ends
 
 
 class Attack(ABC):

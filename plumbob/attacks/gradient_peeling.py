@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from plumbob.attacks import aggregated_gradients, hidden_rows
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import NAMELESS, Attack, Guess
 from plumbob.attacks.defended_gradients import (
     Estimates,
     Expected,
@@ -77,19 +78,27 @@ class GradientPeeling(Attack):
         """People in no order, where the marks that they leave in gradients tell who is in which batch."""
         names, values = uploads.view.unknown_names, np.full((len(uploads.view.own), len(uploads.view.unknown)), 0.5)
         nothing = Guess(names, values=values, labels=np.full(len(values), -1))
-        if not uploads.static or changed(uploads.view.defence) or "secure_aggregation/on" in uploads.view.defence:
-            return nothing
+        if not uploads.static:
+            return replace(nothing, untried="rows without numbers are not followed while parameters move")
+        if changed(uploads.view.defence) or "secure_aggregation/on" in uploads.view.defence:
+            return replace(
+                nothing, untried="rows without numbers are not sought where a second defence changes gradients"
+            )
         layers = {worker.name: _Peeled(uploads, worker).key for worker in uploads.attacked}
         renamed = hidden_rows.renamed(uploads, layers, rng)
-        if renamed is None:
+        if not renamed.marks:
             return nothing
         values, found = self._peeled(uploads, [_Peeled(renamed, worker) for worker in uploads.attacked])
+        if not found.any():
+            return replace(
+                nothing, untried="rows are told apart in some batches, and are not followed through all of them"
+            )
         classes = labels(renamed)
         return Guess(
             names,
             people=values[found],
             labels=np.full(int(found.sum()), -1) if classes is None else classes[found],
-            certificate=f"{int(found.sum()):,} people in no order",
+            certificate=f"{int(found.sum()):,} {NAMELESS}",
         )
 
     def _peeled(self, uploads: Uploads, parts: list[_Peeled]) -> tuple[FloatArray, Bools]:

@@ -23,7 +23,10 @@ from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray, IntArray
 from plumbob.threats import View
 
-AGAIN = 2  # rounds in which someone must be seen: what is nobody's mark is not seen twice
+AGAIN = (
+    2  # rounds in which someone must be seen: what is nobody's mark is not seen twice. Alone in a batch, once is enough
+)
+CERTAIN = 5.0  # rounds in which someone would be who is in none of them; else it may be someone who is known already
 BARREN = 8  # rounds without a new mark after which none is looked for
 SAME = 0.01  # share by which one person's v_n may differ between rounds
 
@@ -31,9 +34,9 @@ SAME = 0.01  # share by which one person's v_n may differ between rounds
 class Renamed(Uploads):
     """The messages, with batches by made-up numbers; only rounds are left of which all rows are known."""
 
-    def __init__(self, view: View, members: Mapping[int, IntArray], sizes: FloatArray) -> None:
+    def __init__(self, view: View, members: Mapping[int, IntArray], sizes: FloatArray, marks: int) -> None:
         super().__init__(view)
-        self.members, self.sizes = members, sizes
+        self.members, self.sizes, self.marks = members, sizes, marks
 
     @cached_property
     def batches(self) -> list[IntArray]:
@@ -52,13 +55,14 @@ class _Attendance:
 
     whole: Bools  # rounds all of whose rows are known
     present: Bools  # rounds x people
+    marks: int  # that were found, whether or not they tell of whole rounds
 
     def enough(self, people: int) -> bool:
         """Whether that tells so many people apart, so that no other worker need be asked."""
         return bool(np.linalg.matrix_rank(self.present[self.whole].astype(np.float64)) == people)
 
 
-def renamed(uploads: Uploads, layers: Mapping[str, str], rng: np.random.Generator) -> Renamed | None:
+def renamed(uploads: Uploads, layers: Mapping[str, str], rng: np.random.Generator) -> Renamed:
     """Batches by made-up numbers, from the gradients of each worker's first fully connected layer, which `layers` names."""
     limit, asked = len(uploads.view.own), np.array([len(np.unique(batch)) for batch in uploads.batches])
     seen: list[_Attendance] = []
@@ -69,13 +73,13 @@ def renamed(uploads: Uploads, layers: Mapping[str, str], rng: np.random.Generato
         if seen[-1].enough(limit):
             break
     members = _linked(seen, limit)
-    return Renamed(uploads.view, members, uploads.sizes) if members else None
+    return Renamed(uploads.view, members, uploads.sizes, sum(one.marks for one in seen))
 
 
 def _attendance(weights: Gradients, asked: IntArray, units: int, limit: int, rng: np.random.Generator) -> _Attendance:
     """One worker's: marks first, then who has theirs in which round."""
     if not weights.values.size:
-        return _Attendance(np.zeros(len(asked), dtype=bool), np.zeros((len(asked), 0), dtype=bool))
+        return _Attendance(np.zeros(len(asked), dtype=bool), np.zeros((len(asked), 0), dtype=bool), 0)
     matrices = weights.values.reshape(len(weights.values), units, -1)
     marks = _marks(matrices, limit, rng)
     people: dict[int, list[tuple[FloatArray, set[int]]]] = {}  # by mark: v_n and rounds
@@ -91,12 +95,13 @@ def _attendance(weights: Gradients, asked: IntArray, units: int, limit: int, rng
                 known[0].add(number)
             else:
                 bearers.append((own, {number}))
-    often = [rounds for bearers in people.values() for _, rounds in bearers if len(rounds) >= AGAIN]
+    every = [sorted(rounds) for bearers in people.values() for _, rounds in bearers]
+    often = [rounds for rounds in every if len(rounds) >= AGAIN or (asked[rounds] == 1).any()]
     present = np.zeros((len(asked), len(often)), dtype=bool)
     for i, rounds in enumerate(often):
-        present[sorted(rounds), i] = True
+        present[rounds, i] = True
     whole = (present.sum(axis=1) == asked) & (asked > 0)
-    return _Attendance(whole, present)
+    return _Attendance(whole, present, len(marks))
 
 
 def _marks(matrices: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
@@ -114,6 +119,11 @@ def _marks(matrices: FloatArray, limit: int, rng: np.random.Generator) -> FloatA
     return marks
 
 
+def _usual(present: Bools, whole: Bools) -> float:
+    """In which share of the rounds someone is."""
+    return float(present.sum() / max(1, whole.sum()))
+
+
 def _linked(seen: list[_Attendance], limit: int) -> dict[int, IntArray]:
     """The rounds' people by one numbering for all workers, who are the same if they are in the same rounds."""
     seen = sorted(seen, key=lambda one: -int(one.whole.sum()))
@@ -126,7 +136,9 @@ def _linked(seen: list[_Attendance], limit: int) -> dict[int, IntArray]:
             same = (there[:, common] == present[common]).all(axis=1) & bool(present[common].sum() >= AGAIN)
             if same.sum() == 1:
                 own[i] = int(same.argmax())
-            elif not present[common].any() and len(there) < limit:
+            elif (
+                not present[common].any() and _usual(present, one.whole) * common.sum() > CERTAIN and len(there) < limit
+            ):
                 own[i] = len(there)
                 there = np.vstack([there, present])
         for number in np.flatnonzero(one.whole).tolist():

@@ -61,7 +61,7 @@ class Finding:
     key_bits: int = 0  # of a training protocol; 0 without encryption
     encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
     trained: bool = True  # whether the model learnt in this run; not where its parameters stayed as they were
-    certificate: str = ""  # of an attack that finds columns: how sure it is of them, and of having found all
+    certificate: str = ""  # of an attack that finds columns or people without names: how many, how sure it is of them
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
     usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
     flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike

@@ -55,6 +55,7 @@ class Mark:
     columns: int
     attacks: tuple[str, ...]  # all that were tried
     pictures: bool = False  # whose columns are tiles, and whose attack accuracy nobody measured
+    untried: bool = False  # whether no attack handles it, so that no leak found means nothing
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,12 @@ class Option:
     @property
     def safe(self) -> bool:
         """No attack under any threat found a column, or the label, above baseline."""
-        return self.level == "none"
+        return self.level == "none" and not self.untried
+
+    @property
+    def untried(self) -> bool:
+        """Whether there is a threat under which no attack handles it."""
+        return any(mark.untried for mark in self.marks)
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,7 @@ def dominates(one: Option, other: Option) -> bool:
     single trial has no interval, and its difference counts as it is. Leaks are the worst over all threats. Whether the model
     can be hidden is not a matter of settings: an option that hides it and one that does not leave each other alone.
     """
-    if one.hidden != other.hidden:
+    if one.hidden != other.hidden or one.untried or other.untried:
         return False
     accuracy = one.accuracy.less(other.accuracy)
     spared = other.worst.leak.less(one.worst.leak)
@@ -187,7 +193,9 @@ def cheapest(options: Sequence[Option]) -> Option | None:
     """The least leak for at most one point of accuracy, where that is less than without a defence."""
     best = max(options, key=lambda option: option.accuracy.mean)
     reference = next((option for option in options if option.defence == "none"), best)
-    cheap = [o for o in options if reference.accuracy.less(o.accuracy).mean <= SMALL_LOSS + ROUNDING]
+    cheap = [o for o in options if reference.accuracy.less(o.accuracy).mean <= SMALL_LOSS + ROUNDING and not o.untried]
+    if not cheap:
+        return None
     least = min(cheap, key=lambda option: option.worst.leak.mean)
     spared = reference.worst.leak.less(least.worst.leak)
     return least if spared.mean > ROUNDING else None
@@ -258,6 +266,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
         pictures=all(finding.score.images is not None for finding in findings),
+        untried=all(finding.score.untried for finding in findings),
     )
 
 

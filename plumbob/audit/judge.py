@@ -121,6 +121,7 @@ class Summary:
     label_baseline: float | None = None
     label: Verdict | None = None  # on the label, where the curious guessed it
     certificate: str = ""
+    untried: str = ""  # why the attack claims nothing, where that is its own limit
     rows_at_risk: dict[str, float] = field(default_factory=dict)  # means over trials
 
     @property
@@ -186,6 +187,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         label_baseline=_mean([trial.score.label_baseline for trial in labelled]),
         label=judge_label(labelled, settings) if labelled else None,
         certificate=_certificate([trial.certificate for trial in trials]),
+        untried=trials[0].score.untried,
         rows_at_risk=_means([score.rows_at_risk for score in scores]),
     )
 

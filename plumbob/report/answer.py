@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from plumbob.attacks.base import NAMELESS
 from plumbob.audit.judge import LEVELS, SHARES, UNPROVEN, Summary, Verdict, group
 from plumbob.errors import one_line
 from plumbob.threats import THREATS
@@ -131,11 +132,18 @@ class Answer:
         total = len(self.columns)
         if not self.leaking and self.label:
             return f"Yes: the label leaks to {self.scene.learner}; no leak was found in {count(total, self.noun)}"
+        if not self.leaking and self.untried:
+            return f"Not known: no attack here handles this, and nothing was tried on {count(total, self.noun)}"
         if not self.leaking:
             return f"No leak above baseline was found in {count(total, self.noun)}"
         verb = "leaks" if self.leaking == 1 else "leak"
         too = ", and the label" if self.label else ""
         return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.scene.learner}{too}"
+
+    @property
+    def untried(self) -> bool:
+        """Whether no attack handles the scene, so that no leak found means nothing."""
+        return bool(self.summaries) and all(summary.untried for summary in self.summaries)
 
     @property
     def breakdown(self) -> str:
@@ -204,13 +212,11 @@ def nouns(found: Iterable[Answer]) -> str:
 
 def pictures(answer: Answer) -> str:
     """How good the best pictures are that an attack recovered; empty without any."""
-    drawn = [(s.pictures, s) for s in answer.summaries if s.pictures is not None]
+    drawn = [(s.pictures, s.setting.attack) for s in answer.summaries if s.pictures is not None and not s.untried]
     if not drawn:
         return ""
-    best, of = max(drawn, key=lambda pair: pair[0].psnr)
-    nameless = f", {plain(of.certificate)}," if of.certificate else ""
-    said = f"Pictures recovered: {best.words}{nameless} by {label(of.setting.attack)}"
-    return f"{said}; the mean picture reaches {best.constant_psnr:.1f} dB."
+    best, attack = max(drawn, key=lambda pair: pair[0].psnr)
+    return f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
 
 
 def labels(answer: Answer) -> str:
@@ -226,14 +232,18 @@ def how(answer: Answer) -> str:
     """By which attack, and how exactly at worst."""
     if not answer.leaking:
         spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims)
-        mute = [label(attack) for attack in answer.attacks if attack not in spoke]
+        limits = {s.setting.attack: s.untried for s in answer.summaries if s.untried}
+        mute = [label(attack) for attack in answer.attacks if attack not in spoke and attack not in limits]
+        untried = " ".join(f"Not tried: {label(attack)}, because {reason}." for attack, reason in limits.items())
         without = f"Tried without success{f' on {answer.noun}s' if answer.label else ''}"
         tried = f"{without}: {sentence_list([label(attack) for attack in spoke])}." if spoke else ""
         silent = f"Found nothing to read: {sentence_list(mute)}." if mute else ""
-        return " ".join(filter(None, (tried, silent)))
+        return " ".join(filter(None, (tried, silent, untried)))
     winners = Counter(column.attack for column in answer.columns if column.level in LEAKS).most_common()
     named = [f"{label(attack)} ({count(number, answer.noun)})" for attack, number in winners]
-    return f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0], answer.noun)}"
+    found = f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0], answer.noun)}"
+    nameless = next((s.certificate for s in answer.summaries if s.certificate.endswith(NAMELESS)), "")
+    return f"{found} These are {nameless}: what they have is known, whose it is is not." if nameless else found
 
 
 def sure(answer: Answer) -> str:

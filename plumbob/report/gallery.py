@@ -21,7 +21,7 @@ LEFT_OUT = (
 )
 SHOWN = (
     "Real pictures above the recovered ones, the first rows of the first trial; pixels that the curious side holds itself "
-    "are grey."
+    "are grey. Where it learns no names, each picture was put below its row by Plumbob."
 )
 READ = (
     "PSNR says how close a recovered tile is to the real one: 20 dB is an error of a tenth of the range from black to white, "

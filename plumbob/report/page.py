@@ -320,7 +320,7 @@ def _settings_table(summaries: Sequence[Summary]) -> Table:
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
         cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric in judge.SHARES else s.r2, number)]
         cells += [_optional(s.attack_accuracy, percent), *(_picture_cells(s) if drawn else ())]
-        cells += [Cell(words.plain(s.certificate) or "–", s.certificate)] if certified else []
+        cells += [Cell(words.plain(s.certificate) if s.certificate else "–", s.certificate)] if certified else []
         cells += [_optional(None if s.metric in judge.SHARES else s.bound, number)]
         cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]
         rows.append(tuple(cells))

@@ -128,6 +128,8 @@ def status(frontier: Frontier, option: Option) -> str:
 def verdict(option: Option) -> str:
     """How many columns leak, under the threat where most do."""
     worst = max(option.marks, key=lambda mark: mark.leaking)
+    if option.untried and not worst.leaking:
+        return "not tried"
     return f"{worst.leaking} of {worst.columns}"
 
 

@@ -17,10 +17,9 @@ from plumbob.scoring.rows import at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
-THEIRS, WIDE = (
-    0.01,
-    8,
-)  # of people without names: the share of error that may be left, and columns below which that is luck
+THEIRS = (
+    0.01  # of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,7 @@ class Score:
     rows_at_risk: dict[str, float] = field(
         default_factory=dict
     )  # counts of rows, see `scoring.rows`; empty if not counted
+    untried: str = ""  # why the attack claims nothing, where that is a limit of the attack and no merit of a defence
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
@@ -113,6 +113,8 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
     guess = dealt(guess, truth, view)
     judged = _score_columns(guess, truth, view, rng)
+    if guess.untried:
+        return replace(judged, untried=guess.untried, columns=tuple(replace(c, claims=0) for c in judged.columns))
     if guess.labels is None or truth.label is None or view.active in view.curious:
         return judged
     usual = int(np.bincount(truth.label).max())
@@ -139,11 +141,13 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
 
 
 def dealt(guess: Guess, truth: Truth, view: View) -> Guess:
-    """A guess of people without names as one of rows: each person at the row that is theirs, the others as guessed anyway."""
+    """A guess of people without names as one of rows: each person at the row that is theirs, the others as people are in the
+    mean.
+    """
     if guess.people is None:
         return guess
-    values = np.array(np.broadcast_to(without_scores(view), truth.values.shape), dtype=np.float64)
-    row = whose(guess.people, truth.values, values)
+    values = np.tile(guess.people.mean(axis=0), (len(truth.values), 1))
+    row = whose(guess.people, truth.values, truth.other_rows)
     found = row >= 0
     values[row[found]] = guess.people[found]
     classes = None
@@ -153,25 +157,27 @@ def dealt(guess: Guess, truth: Truth, view: View) -> Guess:
     return replace(guess, values=values, labels=classes)
 
 
-def whose(people: FloatArray, true: FloatArray, prior: FloatArray) -> IntArray:
+def whose(people: FloatArray, true: FloatArray, strangers: FloatArray) -> IntArray:
     """The row that each person is, -1 for those who are none: people and rows go together so that errors are least.
 
-    Whoever knows some of a person knows which one is theirs. Choosing among many is luck, too, the more the fewer the columns:
-    so a person counts only where it leaves a hundredth of the error of the guess without messages, over eight columns or more.
+    Whoever knows some of a person knows which one is theirs. But choosing among many is luck, too, the more the fewer the
+    columns: so a person counts only where it is far nearer to the row than to all rows of strangers, and to the mean of rows.
 
-    >>> true = np.eye(9)[:3]
-    >>> whose(true[[2, 0]], true, np.full((3, 9), 0.1)).tolist()
-    [2, 0]
+    >>> true = np.eye(4)[:3]
+    >>> whose(true[[2, 0]], true, np.eye(4)[3:]).tolist(), whose(true[[2, 0]], true, true).tolist()
+    ([2, 0], [-1, -1])
     """
-    row = np.full(len(people), -1)
-    if true.shape[1] < WIDE or not len(people):
-        return row
-    errors = np.array([((true - person) ** 2).mean(axis=1) for person in people])
+    errors, others = _distances(people, true), _distances(people, np.vstack([strangers, true.mean(axis=0)]))
     who, whom = linear_sum_assignment(errors)
-    usual = ((prior - true) ** 2).mean(axis=1)
-    close = errors[who, whom] <= THEIRS * usual[whom]
+    close = errors[who, whom] < THEIRS * others.min(axis=1)[who]
+    row = np.full(len(people), -1)
     row[who[close]] = whom[close]
     return row
+
+
+def _distances(people: FloatArray, rows: FloatArray) -> FloatArray:
+    """Mean squared differences, people x rows."""
+    return np.array([((rows - person) ** 2).mean(axis=1) for person in people]).reshape(len(people), len(rows))
 
 
 def named(vectors: FloatArray, true: FloatArray, prior: FloatArray) -> FloatArray:

@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.attacks.hidden_rows import _Attendance, _linked
+from plumbob.audit.frontier import frontiers
+from plumbob.audit.judge import summarise
+from plumbob.audit.plan_file import make_plan
+from plumbob.audit.run import run
+from plumbob.audit.source import open_source
+from plumbob.data import registry
 from plumbob.defences import HiddenIndices
 from plumbob.errors import BadInput
 from plumbob.federation import Table, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
+from plumbob.report.answer import answers, how
 from plumbob.scoring.score import Score, score, truth_of, whose
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import Transcript
@@ -88,16 +95,9 @@ def test_a_server_that_colludes_with_a_party_has_the_secret() -> None:
         GradientPeeling().run(short, np.random.default_rng(0))
 
 
-def test_while_parameters_move_nothing_is_claimed() -> None:
-    guess, _ = attacked(trained(made_pictures(40, side=16), optimizer="sgd", learning_rate=0.1, rounds=10))
-    assert guess.people is None
-    assert guess.values is not None
-    assert (guess.values == 0.5).all()
-
-
 def attendance(rounds: np.ndarray, known: np.ndarray) -> _Attendance:
     """Of people x rounds: a worker who sees the known rounds only."""
-    return _Attendance(known, rounds.T & known[:, None])
+    return _Attendance(known, rounds.T & known[:, None], len(rounds))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -129,16 +129,65 @@ def test_nobody_is_numbered_whose_rounds_contradict() -> None:
 
 
 @settings(max_examples=20)
-@given(rows=st.integers(2, 60), columns=st.integers(8, 40), seed=st.integers(0, 10**6))
-def test_people_who_are_none_of_the_rows_are_nobodys(rows: int, columns: int, seed: int) -> None:
+@given(rows=st.integers(2, 60), columns=st.integers(3, 40), seed=st.integers(0, 10**6))
+def test_people_go_to_their_rows_whatever_their_order(rows: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    true, people = rng.random((rows, columns)), rng.random((rows, columns))
-    assert (whose(people, true, np.full(true.shape, 0.5)) == -1).all()
+    true, strangers = rng.random((rows, columns)), rng.random((2 * rows, columns))
     order = rng.permutation(rows)
-    assert (whose(true[order], true, np.full(true.shape, 0.5)) == order).all()
+    assert (whose(true[order], true, strangers) == order).all()
 
 
-def test_few_columns_in_no_order_say_nothing_of_rows() -> None:
-    """Any column in order of size is every row's, without telling whose."""
-    true = np.random.default_rng(0).random((50, 7))
-    assert (whose(true, true, np.full(true.shape, 0.5)) == -1).all()
+@pytest.mark.parametrize("columns", [4, 8, 15, 30])
+def test_other_people_are_hardly_ever_taken_for_rows(columns: int) -> None:
+    """Real rows of others, which are like the rows in everything."""
+    values = registry.load("breast").values[:, :columns]
+    parts = np.split(np.random.default_rng(0).permutation(len(values))[:480], [60, 120])
+    people, true, strangers = (values[part] for part in parts)
+    assert (whose(people, true, strangers) >= 0).sum() <= 1
+    assert (whose(true, true, strangers) >= 0).sum() >= 58
+
+
+def test_rows_that_strangers_have_as_well_are_nobodys() -> None:
+    """Exact, and yet it says nothing of anyone: codes that many people share."""
+    true = np.random.default_rng(0).integers(0, 2, (40, 3)).astype(float)
+    assert (whose(true, true, true[::-1]) == -1).all()
+
+
+def test_alone_in_a_batch_everybody_comes_out() -> None:
+    guess, judged = attacked(trained(made_pictures(40, side=16), batch_size=1, rounds=30))
+    assert guess.people is not None
+    assert judged.images is not None
+    assert judged.images.exact >= 0.8 * len(guess.people) / ROWS
+
+
+@pytest.mark.parametrize(
+    ("defence", "settings", "reason"),
+    [
+        ("hidden_indices", {"optimizer": "sgd", "learning_rate": 0.1}, "while parameters move"),
+        ("hidden_indices+quantised_gradients", {}, "second defence"),
+        ("hidden_indices+secure_aggregation", {}, "second defence"),
+    ],
+)
+def test_what_is_not_tried_is_not_called_safe(defence: str, settings: dict[str, object], reason: str) -> None:
+    plan = make_plan(
+        {
+            "data": "breast",
+            "unknown": [0.5],
+            "rows": 50,
+            "trials": 1,
+            "protocols": [{"name": "split_training", "settings": {"width": 16, "outputs": 4, "rounds": 8} | settings}],
+            "threats": ["coordinator"],
+            "attacks": ["gradient_peeling"],
+            "defences": ["none", defence],
+        }
+    ).filled()
+    findings = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    (choice,) = frontiers(findings)
+    option = choice.option(choice.options[-1].defence)
+    assert option is not None
+    assert option.untried
+    assert not option.safe
+    assert choice.recommended != option.defence
+    defended = next(a for a in answers(summarise(findings)) if a.scene.defence != "none")
+    assert defended.headline.startswith("Not known")
+    assert reason in how(defended)
