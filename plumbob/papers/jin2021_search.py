@@ -54,11 +54,14 @@ ROUGH, USUAL = "cosine_gradients without total variation", "batch_norm_prior wit
 GOALS = {"cifar10": 35, "mnist": 50, "linnaeus5": 35}  # what ours is to reach
 
 
-LARGE: dict[Scale, Size] = {
-    "smoke": SEARCHED["smoke"],
-    "paper": Size(80, 40, 64, 600),
-}  # Table 2, with the paper's batches
-SMALL = replace(SEARCHED["paper"], iterations=1_500)  # beside it on two sets: what batches of 8 change
+LARGE, SMALL = (
+    Size(80, 40, 64, 600),
+    replace(SEARCHED["paper"], iterations=1_500),
+)  # the paper's batches, and more iterations
+COMPARED: dict[Scale, dict[str, tuple[Size, ...]]] = {
+    "smoke": {"mnist": (SEARCHED["smoke"],)},
+    "paper": {"cifar10": (LARGE, SMALL), "mnist": (LARGE, SMALL), "linnaeus5": (SEARCHED["paper"],)},
+}
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,15 @@ def _alone(work: Callable[[], Part]) -> Part:
         return process.submit(work).result()
 
 
+def _where(name: str, size: Size) -> str:
+    return f"{name}, K={size.batch}, {size.iterations:,} iterations"
+
+
 def _compared(name: str, size: Size, scale: Scale, seed: int) -> Part:
     """One column of Table 2."""
     log, sheets = trained(name, replace(size, iterations=SEARCHED[scale].iterations), 4, seed), {}
     grey, noise = _without_messages(log, seed)
-    where = f"{name}, K={size.batch}"
+    where = _where(name, size)
     measured: dict[str, object] = {f"{where}, no message read": f"noise {noise:.2f} dB, grey {grey:.2f} dB"}
     psnr = {}
     for words, entrant in entrants(name, size.iterations).items():
@@ -137,7 +144,7 @@ def _compared(name: str, size: Size, scale: Scale, seed: int) -> Part:
     answers: list[bool | None] = [psnr["cafe"] > max(alike)]
     if scale == "paper":
         answers.append(psnr["cafe"] >= TABLE_2["cafe"][name])
-    return Part(measured, answers if size is not SMALL else [], sheets=sheets)
+    return Part(measured, answers, sheets=sheets)
 
 
 def _order(psnr: Mapping[str, float], among: Iterable[str]) -> str:
@@ -164,25 +171,23 @@ def _joined(parts: list[Part]) -> dict[str, object]:
 def table_2(scale: Scale, seed: int) -> Check:
     """C3: everyone on the same transcript; ours at the paper's size."""
     parts = [part(f"{name}, ours", partial(_alone, partial(_solved, name, scale, seed))) for name in sets(scale)]
-    large = LARGE[scale]
-    parts += [part(f"{name}, K={large.batch}", partial(_compared, name, large, scale, seed)) for name in sets(scale)]
-    sizes = {"attacks by descent": _size(large)}
-    if scale == "paper":
-        small = ("cifar10", "mnist")
-        parts += [part(f"{n}, K={SMALL.batch}", partial(_compared, n, SMALL, scale, seed)) for n in small]
-        sizes["attacks by descent, small batches"] = _size(SMALL)
-    measured = sizes | _joined(parts)
+    for name, sizes in COMPARED[scale].items():
+        parts += [part(_where(name, size), partial(_compared, name, size, scale, seed)) for size in sizes]
+    every_size = (size for sizes in COMPARED[scale].values() for size in sizes)
+    used = dict.fromkeys(f"{size.rows} pictures in batches of {size.batch}" for size in every_size)
+    measured = {"attacks by descent": "; ".join(used)} | _joined(parts)
     answers = [answer for one in parts for answer in one.answers]
     sheets = [pair for one in parts for pair in one.sheets.items()]
     why = (
-        "CAFE is ahead of all rivals, as the paper says; its own figures need the paper's 8,000 to 20,000 iterations, and here "
-        f"it had {large.iterations:,}. Ours reaches more than the paper's figures, on all of its 800 pictures. The "
-        "rivals' order among themselves says how far each prior flattens the noise that they start from: total variation, whose "
-        "weight the paper does not print, lifts the cosine on colour pictures; feature statistics, which its networks do not "
-        "have, lift the batch-norm prior where they are those of real pictures. DLG gains from small batches"
+        "ours reaches more than the paper's figures, on all of its 800 pictures. CAFE's figures need the paper's 8,000 to 20,000 "
+        "iterations: on MNIST it is ahead of all here, on CIFAR-10 with batches of 40 it has not left the noise after 600, and "
+        "with batches of 8 DLG, which gains from small batches, is level with it after 1,500. With batches of 40 the rivals "
+        "learn next to nothing, and their order says how far each prior flattens the noise that they start from: total "
+        "variation, whose weight the paper does not print, lifts the cosine; feature statistics, which its networks do not "
+        "have, lift the batch-norm prior where they are those of real pictures"
     )
     expected = "CAFE at the paper's figure and above all others; ours above CAFE in the paper"
-    return Check(every(answers), measured, expected, 1, why, (), tuple(sheets))
+    return Check(every(answers), measured, expected, 1, why if scale == "paper" else "", (), tuple(sheets))
 
 
 def _without_terms(name: str, scale: Scale, seed: int) -> Part:
