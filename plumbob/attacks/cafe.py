@@ -29,7 +29,7 @@ from plumbob.attacks.gradient_matching import (
     variation,
 )
 from plumbob.attacks.uploads import Worker
-from plumbob.errors import BadInput, not_negative, one_of, positive
+from plumbob.errors import BadInput, not_negative, one_of, positive, whole
 from plumbob.later import Tensor, torch
 from plumbob.protocols.networks import first_linear, one_thread, representation
 from plumbob.threats import View
@@ -61,11 +61,13 @@ class Cafe(ServerAttack):
 
     name = "cafe"
     summary = "jin2021: recovers gradients, then layer inputs, then data and labels by descent (nested loops)"
+    nested: ClassVar[bool] = True
 
     def __init__(
         self,
         *,
         iterations: int = 300,
+        earlier: int | None = None,
         rates: Rates = (1e-2, 1e-2, 1e-2),
         first_step: Optimizer = "sgd",
         alpha: float = 1e-2,
@@ -75,6 +77,9 @@ class Cafe(ServerAttack):
         report_every: int | None = None,
     ) -> None:
         self._store_length(iterations, report_every)
+        if earlier is not None and not self.nested:
+            raise BadInput("earlier: in a single loop no step comes before another")
+        self.earlier = None if earlier is None else whole("earlier", earlier, 1)  # iterations of Steps I and II
         if len(rates) != 3:
             raise BadInput(f"rates: expected one for each of three steps, got {len(rates)}")
         first, second, third = (positive("rates", rate) for rate in rates)
@@ -86,14 +91,14 @@ class Cafe(ServerAttack):
         self.xi = None if xi is None else not_negative("xi", xi)
 
     @classmethod
-    def for_data(cls, name: str, *, iterations: int = 300) -> Self:
+    def for_data(cls, name: str, *, iterations: int = 300, earlier: int | None = None) -> Self:
         """With the rates and xi that jin2021 took for one of its data sets.
 
         >>> Cafe.for_data("cifar10", iterations=8_000).rates
         (0.005, 0.008, 0.02)
         """
         one_of("data", name, list(TABLE_9))
-        return cls(iterations=iterations, rates=TABLE_9[name].rates, xi=TABLE_9[name].xi)
+        return cls(iterations=iterations, earlier=earlier, rates=TABLE_9[name].rates, xi=TABLE_9[name].xi)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         with one_thread():
@@ -106,10 +111,9 @@ class Cafe(ServerAttack):
 
     def _steps(self, state: State) -> Iterator[int]:
         """The iterations of Step III, with Steps I and II taken where the algorithm has them."""
-        for iteration in range(self.iterations):
-            state.first(iteration)
-        for iteration in range(self.iterations):
-            state.second(iteration)
+        for step in (state.first, state.second):
+            for iteration in range(self.earlier or self.iterations):
+                step(iteration)
         yield from range(self.iterations)
 
 
@@ -216,6 +220,7 @@ class CafeSingleLoop(Cafe):
 
     name = "cafe_single_loop"
     summary = "jin2021: the same three steps, all of them in every iteration (single loop)"
+    nested = False
     bounds: ClassVar[tuple[float, float]] = (1e-9, 5e-9)  # Section 4.2, of F1 and F2
 
     def _steps(self, state: State) -> Iterator[int]:

@@ -8,13 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from plumbob.attacks.cafe import TABLE_9, Cafe
 from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.audit.run import generator
 from plumbob.defences import Defence, DpGradients, FakeGradients, NoDefence
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
 from plumbob.papers.evidence import every
-from plumbob.papers.jin2021_worlds import SEARCHED, Size, attacked, pictures
+from plumbob.papers.jin2021_worlds import DRAWN, SEARCHED, Size, attacked, cafe, pictures
 from plumbob.protocols import SplitTraining
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -44,19 +43,18 @@ def _course(curve: Curve) -> str:
 
 def _faked(words: str, defence: Defence, name: str, rounds: int, scale: Scale, seed: int) -> Part:
     """One line of C9: what CAFE and ours recover from still parameters, and how the loss goes under SGD."""
-    size, choice = SEARCHED[scale], TABLE_9[name]
-    still = _trained(name, size, defence, seed)
-    cafe = attacked(still, Cafe(iterations=size.iterations, rates=choice.rates, xi=choice.xi), seed)
-    ours = attacked(still, GradientPeeling(), seed)
+    size = SEARCHED[scale]
+    still = _trained(name, size, defence, seed, **dict(DRAWN[scale]))
+    searched, ours = attacked(still, cafe(name, size, scale), seed), attacked(still, GradientPeeling(), seed)
     moving = _trained(name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1)
     curve = _curve(words, moving)
     told = (
-        f"CAFE {cafe.psnr:.2f} dB, ours, which knows the defence, {ours.psnr:.2f} dB (labels {ours.labels or 0:.0%}), "
+        f"CAFE {searched.psnr:.2f} dB, ours, which knows the defence, {ours.psnr:.2f} dB (labels {ours.labels or 0:.0%}), "
         f"{_course(curve)}"
     )
     return Part(
         {words: told},
-        [cafe.psnr < 10, curve.y[-1] < 0.9 * curve.y[0]],
+        [searched.psnr < 10, curve.y[-1] < 0.9 * curve.y[0]],
         [curve],
         {words.replace(" ", "-").replace(",", ""): ours.sheet},
     )

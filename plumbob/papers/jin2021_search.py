@@ -1,7 +1,7 @@
 """jin2021, attacks by descent: CAFE against its rivals, its terms, its loops, and while training (C3, C5, C6, C8, C11).
 
-Every attack by descent gets the same transcript, rounds and iterations: `SEARCHED` in jin2021_worlds, which is fewer pictures
-and iterations than the paper had. Ours stands beside them at the paper's size.
+Every attack by descent gets the same transcript and iterations: `COMPARED` and `SEARCHED` in jin2021_worlds, which are fewer
+pictures than the paper had. Ours stands beside them at the paper's size.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from plumbob.crypto.cores import available
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
 from plumbob.papers.evidence import every
 from plumbob.papers.jin2021_worlds import (
+    COMPARED,
+    DRAWN,
+    EARLIER,
     SEARCHED,
     SERVER,
     SERVER_WITH_PICTURES,
@@ -35,6 +38,7 @@ from plumbob.papers.jin2021_worlds import (
     Run,
     Size,
     attacked,
+    cafe,
     sets,
     trained,
 )
@@ -52,16 +56,12 @@ TABLE_2: dict[str, dict[str, float]] = {
 }
 ROUGH, USUAL = "cosine_gradients without total variation", "batch_norm_prior with statistics of real pictures"
 GOALS = {"cifar10": 35, "mnist": 50, "linnaeus5": 35}  # what ours is to reach
-
-
-LARGE, SMALL = (
-    Size(80, 40, 64, 600),
-    replace(SEARCHED["paper"], iterations=1_500),
-)  # the paper's batches, and more iterations
-COMPARED: dict[Scale, dict[str, tuple[Size, ...]]] = {
-    "smoke": {"mnist": (SEARCHED["smoke"],)},
-    "paper": {"cifar10": (LARGE, SMALL), "mnist": (LARGE, SMALL), "linnaeus5": (SEARCHED["paper"],)},
-}
+SHOWN = ("cafe", "dlg")  # whose pictures are
+LONGER: dict[Scale, tuple[int, ...]] = {
+    "smoke": (),
+    "paper": (500, 1_000),
+}  # iterations at which CAFE is looked at again
+WHY_3 = ""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,16 @@ class Entrant:
     threat: Threat = SERVER
 
 
-def entrants(name: str, iterations: int) -> dict[str, Entrant]:
+def entrants(name: str, scale: Scale) -> dict[str, Entrant]:
     """Table 2's attacks, with the same iterations and the rate of CAFE's Step III; two of them twice, where the paper leaves
     open what their prior was.
     """
-    rate = TABLE_9[name].rates[2]
+    size = COMPARED[scale]
+    rate, iterations = TABLE_9[name].rates[2], size.iterations
     others = (Dlg, CosineGradients, Sapag, BatchNormPrior, GroupConsistency)
-    made = {"cafe": Entrant("cafe", Cafe.for_data(name, iterations=iterations))}
+    made = {
+        "cafe": Entrant("cafe", cafe(name, size, scale, iterations=max(iterations, *LONGER[scale], 0), report_every=20))
+    }
     made |= {kind.name: Entrant(kind.name, kind(iterations=iterations, rate=rate)) for kind in others}
     rough = CosineGradients(iterations=iterations, rate=rate, beta=0)
     usual = BatchNormPrior(iterations=iterations, rate=rate)
@@ -89,8 +92,9 @@ def entrants(name: str, iterations: int) -> dict[str, Entrant]:
     }
 
 
-def _size(size: Size) -> str:
-    return f"{size.rows} pictures, batches of {size.batch}, {size.iterations:,} iterations of each step"
+def _size(size: Size, earlier: int | None = None) -> str:
+    steps = "each step" if earlier is None else f"the last step, {earlier:,} of each before it"
+    return f"{size.rows} pictures, batches of {size.batch}, {size.iterations:,} iterations of {steps}"
 
 
 def _solved(name: str, scale: Scale, seed: int) -> Part:
@@ -118,33 +122,37 @@ def _alone(work: Callable[[], Part]) -> Part:
         return process.submit(work).result()
 
 
-def _where(name: str, size: Size) -> str:
-    return f"{name}, K={size.batch}, {size.iterations:,} iterations"
+def _compared(name: str, words: str, scale: Scale, seed: int) -> Part:
+    """One cell of Table 2."""
+    entrant = entrants(name, scale)[words]
+    run = attacked(trained(name, COMPARED[scale], 4, seed, DRAWN[scale]), entrant.attack, seed, entrant.threat)
+    path = dict(run.images.path)
+    longer = [f", {path[i]:.2f} after {i:,}" for i in LONGER[scale] if words == "cafe"]
+    reached = path[COMPARED[scale].iterations]
+    told = (
+        f"{reached:.2f} dB{''.join(longer)} (paper {TABLE_2[entrant.key][name]}), {run.seconds:.0f} processor seconds"
+    )
+    curve = Curve(words, [float(i) for i in path], list(path.values()))
+    return Part({f"{name}, {words}": told}, [], [curve], {f"{name}-{words}": run.sheet} if words in SHOWN else {})
 
 
-def _compared(name: str, size: Size, scale: Scale, seed: int) -> Part:
-    """One column of Table 2."""
-    log, sheets = trained(name, replace(size, iterations=SEARCHED[scale].iterations), 4, seed), {}
-    grey, noise = _without_messages(log, seed)
-    where = _where(name, size)
-    measured: dict[str, object] = {f"{where}, no message read": f"noise {noise:.2f} dB, grey {grey:.2f} dB"}
-    psnr = {}
-    for words, entrant in entrants(name, size.iterations).items():
-        run = attacked(log, entrant.attack, seed, entrant.threat)
-        psnr[words] = run.psnr
-        measured[f"{where}, {words}"] = (
-            f"{run.psnr:.2f} dB (paper {TABLE_2[entrant.key][name]}), {run.seconds:.0f} processor seconds"
-        )
-        if words in ("cafe", "dlg") and size is not SMALL:
-            sheets[f"{name}-{words}"] = run.sheet
+def _column(name: str, scale: Scale, seed: int) -> Part:
+    """One column of Table 2: every attack, and what needs no message."""
+    grey, noise = _without_messages(trained(name, COMPARED[scale], 4, seed, DRAWN[scale]), seed)
+    measured: dict[str, object] = {f"{name}, no message read": f"noise {noise:.2f} dB, grey {grey:.2f} dB"}
+    work = {words: partial(_compared, name, words, scale, seed) for words in entrants(name, scale)}
+    parts = {words: part(f"{name}, {words}", one) for words, one in work.items()}
+    paths = {words: dict(zip(one.curves[0].x, one.curves[0].y, strict=True)) for words, one in parts.items()}
+    psnr = {words: path[COMPARED[scale].iterations] for words, path in paths.items()}
     chosen = {key: psnr[{"cosine_gradients": ROUGH, "batch_norm_prior": USUAL}.get(key, key)] for key in TABLE_2}
-    measured[f"{where}, order"] = f"{_order(psnr, TABLE_2)}; with those two priors {_order(chosen, TABLE_2)}"
-    measured[f"{where}, order in the paper"] = _order({key: row[name] for key, row in TABLE_2.items()}, TABLE_2)
-    alike = [psnr[key] for key in TABLE_2 if key != "cafe"]  # none of them has pictures of its own
-    answers: list[bool | None] = [psnr["cafe"] > max(alike)]
+    measured |= _joined(list(parts.values()))
+    measured[f"{name}, order"] = f"{_order(psnr, TABLE_2)}; with those two priors {_order(chosen, TABLE_2)}"
+    measured[f"{name}, order in the paper"] = _order({key: row[name] for key, row in TABLE_2.items()}, TABLE_2)
+    answers: list[bool | None] = [psnr["cafe"] > max(value for words, value in psnr.items() if words != "cafe")]
     if scale == "paper":
-        answers.append(psnr["cafe"] >= TABLE_2["cafe"][name])
-    return Part(measured, answers, sheets=sheets)
+        answers.append(max(paths["cafe"].values()) >= TABLE_2["cafe"][name])
+    sheets = {key: sheet for one in parts.values() for key, sheet in one.sheets.items()}
+    return Part(measured, answers, [curve for one in parts.values() for curve in one.curves], sheets)
 
 
 def _order(psnr: Mapping[str, float], among: Iterable[str]) -> str:
@@ -170,29 +178,25 @@ def _joined(parts: list[Part]) -> dict[str, object]:
 
 def table_2(scale: Scale, seed: int) -> Check:
     """C3: everyone on the same transcript; ours at the paper's size."""
-    parts = [part(f"{name}, ours", partial(_alone, partial(_solved, name, scale, seed))) for name in sets(scale)]
-    for name, sizes in COMPARED[scale].items():
-        parts += [part(_where(name, size), partial(_compared, name, size, scale, seed)) for size in sizes]
-    every_size = (size for sizes in COMPARED[scale].values() for size in sizes)
-    used = dict.fromkeys(f"{size.rows} pictures in batches of {size.batch}" for size in every_size)
-    measured = {"attacks by descent": "; ".join(used)} | _joined(parts)
+    names, size = sets(scale), COMPARED[scale]
+    solved = [part(f"{name}, ours", partial(_alone, partial(_solved, name, scale, seed))) for name in names]
+    columns = {name: _column(name, scale, seed) for name in names}
+    parts = [*solved, *columns.values()]
+    measured = {"attacks by descent": _size(size, EARLIER[scale])} | _joined(parts)
     answers = [answer for one in parts for answer in one.answers]
     sheets = [pair for one in parts for pair in one.sheets.items()]
-    why = (
-        "ours reaches more than the paper's figures, on all of its 800 pictures. CAFE's figures need the paper's 8,000 to 20,000 "
-        "iterations: on MNIST it is ahead of all here, on CIFAR-10 with batches of 40 it has not left the noise after 600, and "
-        "with batches of 8 DLG, which gains from small batches, is level with it after 1,500. With batches of 40 the rivals "
-        "learn next to nothing, and their order says how far each prior flattens the noise that they start from: total "
-        "variation, whose weight the paper does not print, lifts the cosine; feature statistics, which its networks do not "
-        "have, lift the batch-norm prior where they are those of real pictures"
-    )
+    figures = [
+        Figure(f"{name} by descent", "iteration of the last step", "mean PSNR in dB", column.curves)
+        for name, column in columns.items()
+    ]
     expected = "CAFE at the paper's figure and above all others; ours above CAFE in the paper"
-    return Check(every(answers), measured, expected, 1, why if scale == "paper" else "", (), tuple(sheets))
+    why = WHY_3 if scale == "paper" else ""
+    return Check(every(answers), measured, expected, 1, why, tuple(figures if scale == "paper" else ()), tuple(sheets))
 
 
 def _without_terms(name: str, scale: Scale, seed: int) -> Part:
     """One column of Table 4."""
-    size, choice = SEARCHED[scale], TABLE_9[name]
+    size = SEARCHED[scale]
     without: Mapping[str, dict[str, float]] = {
         "all terms": {},
         "alpha = 0": {"alpha": 0.0},
@@ -202,9 +206,8 @@ def _without_terms(name: str, scale: Scale, seed: int) -> Part:
     }
     found: dict[str, float] = {}
     for words, changed in without.items():
-        settings = {"xi": choice.xi, **changed}
-        attack = Cafe(iterations=size.iterations, rates=choice.rates, **settings)  # type: ignore[arg-type]
-        found[words] = attacked(trained(name, size, 4, seed), attack, seed).psnr
+        attack = cafe(name, size, scale, **changed)
+        found[words] = attacked(trained(name, size, 4, seed, DRAWN[scale]), attack, seed).psnr
     measured = {f"{name}, {words}": round(value, 2) for words, value in found.items()}
     return Part(measured, [min(found, key=lambda words: found[words]) == "gamma = 0"])
 
@@ -212,7 +215,7 @@ def _without_terms(name: str, scale: Scale, seed: int) -> Part:
 def terms(scale: Scale, seed: int) -> Check:
     """C5: Table 4, one term of the objective left out at a time."""
     parts = [part(name, partial(_without_terms, name, scale, seed)) for name in sets(scale)]
-    measured = {"size": _size(SEARCHED[scale])} | _joined(parts)
+    measured = {"size": _size(SEARCHED[scale], EARLIER[scale])} | _joined(parts)
     answers = [answer for one in parts for answer in one.answers]
     expected = "without the internal representation (gamma = 0) PSNR falls most: 12.51 / 6.34 / 12.37 dB"
     return Check(every(answers), measured, expected, 1)

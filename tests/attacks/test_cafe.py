@@ -283,6 +283,26 @@ def test_usual_feature_maps_are_those_of_auxiliary_rows() -> None:
     assert misfit(granted) < 1e-6 * misfit(view)
 
 
+def test_steps_1_and_2_may_take_more_iterations_than_step_3() -> None:
+    taken: list[tuple[str, int]] = []
+
+    class Counting(State):
+        def first(self, iteration: int) -> float:
+            taken.append(("I", iteration))
+            return 0.0
+
+        def second(self, iteration: int) -> float:
+            taken.append(("II", iteration))
+            return 0.0
+
+    attack = Cafe(iterations=2, earlier=3)
+    third = list(attack._steps(Counting(attack, Server(pictures()[1]), generator())))
+    assert taken == [("I", 0), ("I", 1), ("I", 2), ("II", 0), ("II", 1), ("II", 2)]
+    assert third == [0, 1]
+    with pytest.raises(BadInput, match="in a single loop no step comes before another"):
+        CafeSingleLoop(earlier=3)
+
+
 def test_table_9_is_at_hand() -> None:
     attack = CafeSingleLoop.for_data("linnaeus5", iterations=7)
     assert (attack.iterations, attack.rates, attack.xi) == (7, (5e-3, 5e-3, 1e-2), 110)
@@ -293,6 +313,7 @@ def test_table_9_is_at_hand() -> None:
     ("wrong", "sentence"),
     [
         ({"iterations": 0}, "iterations: expected a whole number"),
+        ({"earlier": 0}, "earlier: expected a whole number"),
         ({"rates": (1e-2, 1e-2)}, "expected one for each of three steps, got 2"),
         ({"first_step": "newton"}, "first_step: expected one of sgd, adam"),
         ({"gamma": -1.0}, "gamma: expected a number of at least 0"),
