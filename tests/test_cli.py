@@ -21,6 +21,7 @@ from rich.console import Console
 
 from plumbob import listing
 from plumbob.audit.plan_file import read_plan
+from tests.commands import plumbob
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
@@ -32,11 +33,6 @@ unknown: [0.1, 0.5]
 trials: 2
 rows: 100
 """
-
-
-def plumbob(*words: str, cwd: Path, **options) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plumbob", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, **options)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
@@ -410,7 +406,7 @@ QUICK = ("--effort", "quick", "--protocol", "decision_tree")
 def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> None:
     for name in ("bank.csv", "shop.csv"):
         shutil.copy(EXAMPLES / name, tmp_path / name)
-    made = plumbob(*FLAGS, *QUICK, "--out", "plan.yaml", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    made = plumbob(*FLAGS, *QUICK, "--out", "plan.yaml", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert "shop: 400 rows, 400 different ids; columns: 3 numbers, 1 of two values" in made.stdout
     assert "shared by all parties: 316 rows; 'bank' is active, its label has 2 classes" in made.stdout
@@ -423,9 +419,9 @@ def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> N
 def test_a_plan_is_not_overwritten_unasked(tmp_path: Path) -> None:
     two_files(tmp_path)
     (tmp_path / "plan.yaml").write_text("mine")
-    assert "--force" in refused(plumbob(*FLAGS, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    assert "--force" in refused(plumbob(*FLAGS, cwd=tmp_path))
     assert (tmp_path / "plan.yaml").read_text() == "mine"
-    assert plumbob(*FLAGS, "--force", cwd=tmp_path, stdin=subprocess.DEVNULL).returncode == 0
+    assert plumbob(*FLAGS, "--force", cwd=tmp_path).returncode == 0
     assert read_plan(tmp_path / "plan.yaml").data.active == "bank"
 
 
@@ -433,7 +429,7 @@ def test_without_a_person_a_missing_flag_is_named(tmp_path: Path) -> None:
     two_files(tmp_path)
     words = list(FLAGS)
     for flag, cut in (("--label", words[:-2]), ("--id", words[:-4]), ("--party", words[:1])):
-        assert flag in refused(plumbob(*cut, cwd=tmp_path, stdin=subprocess.DEVNULL))
+        assert flag in refused(plumbob(*cut, cwd=tmp_path))
     assert not (tmp_path / "plan.yaml").exists()
 
 
@@ -442,7 +438,7 @@ def test_hostile_column_names_from_files_to_the_gate(tmp_path: Path) -> None:
     shop = pd.read_csv(tmp_path / "shop.csv")
     names = {"basket": "<script>&\x1b[31m", "city": '"]]>: {- # *'}
     shop.rename(columns=names).to_csv(tmp_path / "shop.csv", index=False)
-    made = plumbob(*FLAGS, *QUICK, "--ignore", "age", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    made = plumbob(*FLAGS, *QUICK, "--ignore", "age", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     words = ("--out", "out", "--gate", "mean(max_gain)<=0 and min_accuracy>0.99", "--junit", "gate.xml")
     done = plumbob("audit", "plan.yaml", *words, cwd=tmp_path)
@@ -459,7 +455,7 @@ def test_hostile_column_names_from_files_to_the_gate(tmp_path: Path) -> None:
 def test_init_refuses_what_cannot_work_and_writes_nothing(tmp_path: Path, spoil, words: str) -> None:
     two_files(tmp_path)
     spoil(tmp_path)
-    sentence = refused(plumbob(*FLAGS, cwd=tmp_path, stdin=subprocess.DEVNULL))
+    sentence = refused(plumbob(*FLAGS, cwd=tmp_path))
     assert words in sentence
     assert "SECRETTEXT" not in sentence
     assert not (tmp_path / "plan.yaml").exists()

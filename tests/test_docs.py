@@ -27,6 +27,7 @@ from plumbob.protocols.xgboost_columns import MISSING, installed
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
+from tests.commands import plumbob
 from tests.worlds import world
 
 ROOT = Path(__file__).parents[1]
@@ -101,14 +102,7 @@ def test_commands_exit_with_0(session: tuple[str, ...], desk: Path, findings: Pa
             (desk / "plan.yaml").unlink(missing_ok=True)
         if "run.zip" in words:  # which the example writes
             subprocess.run([sys.executable, "split_learning.py"], cwd=desk, env=environment, check=True, timeout=120)
-        done = subprocess.run(
-            [sys.executable, "-m", "plumbob", *words],
-            cwd=desk,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        done = plumbob(*words, cwd=desk, env=environment)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
 

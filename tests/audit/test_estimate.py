@@ -2,9 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from plumbob.bench.costs import fit
 from plumbob.bench.estimates import compare, took
 from plumbob.protocols import PROTOCOLS, TRAINING, any_protocol_named
 from plumbob.report.expense import notice
+from tests.commands import plumbob
 
 SIZE = Size(500, 500, 20, 6, 3, "neural_network", {"hidden": (60, 20), "epochs": 20, "batch": 256})
 SMALL = {"data": "breast", "unknown": [0.3], "trials": 2, "protocols": ["logistic_regression", "decision_tree"]}
@@ -167,8 +165,7 @@ def test_a_calibration_is_of_this_machine_and_positive() -> None:
 
 def test_the_command_prints_json_and_makes_no_folder(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(SMALL), encoding="utf-8")
-    words = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--estimate", "--json", "--workers", "2"]
-    done = subprocess.run(words, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120)
+    done = plumbob("audit", "plan.yaml", "--estimate", "--json", "--workers", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["workers"] == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from plumbob.data import memory
 from plumbob.data.files import memory_need, read_frame
 from plumbob.data.sampling import read_sample
 from plumbob.errors import BadInput
+from tests.commands import plumbob
 
 ROWS = 30_000
 
@@ -107,11 +106,10 @@ def test_init_takes_a_sample(files: dict[str, Path], tmp_path: Path, monkeypatch
     monkeypatch.setenv(memory.VARIABLE, "20")
     words = ["init", "--party", f"bank={files['bank']}", "--party", f"shop={files['shop']}"]
     words += ["--id", "id", "--label", "label", "--out", str(tmp_path / "plan.yaml")]
-    run = [sys.executable, "-m", "plumbob", *words]
-    refused = subprocess.run(run, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    refused = plumbob(*words, cwd=tmp_path)
     assert refused.returncode == 2
     assert "--sample" in refused.stderr
-    done = subprocess.run([*run, "--sample", "300"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = plumbob(*words, "--sample", "300", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "sample: 300" in (tmp_path / "plan.yaml").read_text()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from plumbob.models import OwnModel, fitted, read_model
 from plumbob.models.estimators import own_of
 from plumbob.models.own import single
 from plumbob.protocols import BoostedTrees, Forest, LinearModel
+from tests.commands import plumbob
 from tests.models.fixtures.make import NAMES, labels, rows
 from tests.models.test_files import FIXTURES, estimators
 
@@ -280,8 +279,7 @@ def test_bad_models_end_with_one_sentence_and_no_folder(protocol: dict[str, Any]
 def test_the_command_line_says_so_with_exit_code_2(tmp_path: Path) -> None:
     folder = desk(tmp_path)
     (folder / "scorer.json").write_bytes((EXAMPLES / "scorer.json").read_bytes()[:500])
-    command = [sys.executable, "-m", "plumbob", "audit", "own_model.yaml", "--out", "out"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = plumbob("audit", "own_model.yaml", "--out", "out", cwd=folder)
     assert done.returncode == 2
     assert "model 'scorer.json': it cannot be read as a whole '.json' model" in done.stderr
     assert not (folder / "out").exists()

@@ -1,0 +1,53 @@
+"""Commands of Plumbob in processes of their own, whose imports are paid once.
+
+A server process imports what audits need and forks for every command. So a command has a process, streams, exit code, folder and
+surroundings of its own, and begins where `python -m plumbob` would be three seconds later.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+_FORKS = get_context("forkserver")
+_FORKS.set_forkserver_preload(["tests.imported"])
+
+
+def plumbob(
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 240
+) -> subprocess.CompletedProcess[str]:
+    """`plumbob WORDS` with nothing on its standard input. Workers are started anew, so their commands are, too."""
+    if "--workers" in words:
+        command, nothing = [sys.executable, "-m", "plumbob", *words], subprocess.DEVNULL
+        return subprocess.run(command, capture_output=True, text=True, stdin=nothing, cwd=cwd, env=env, timeout=timeout)
+    with TemporaryDirectory() as streams:
+        out, err = Path(streams, "out"), Path(streams, "err")
+        surroundings = dict(os.environ if env is None else env)
+        process = _FORKS.Process(target=_run, args=(words, cwd, surroundings, out, err))
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(words, timeout)
+        texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (out, err)]
+        return subprocess.CompletedProcess(words, process.exitcode, *texts)
+
+
+def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], out: Path, err: Path) -> None:
+    from plumbob.cli import main
+
+    for number, (path, how) in enumerate(((os.devnull, os.O_RDONLY), (out, os.O_WRONLY), (err, os.O_WRONLY))):
+        os.dup2(os.open(path, how | os.O_CREAT), number)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # multiprocessing has closed it
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(surroundings)
+    sys.path[:0] = [str(cwd), *filter(None, surroundings.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.argv = ["plumbob", *words]
+    main()
