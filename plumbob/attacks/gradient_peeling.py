@@ -142,7 +142,7 @@ def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[tuple[Worker, 
         if changed(uploads.view.defence):
             yield worker, _Doubted(uploads, worker)
         else:
-            yield worker, _Peeled(uploads, worker) if uploads.static else _Followed(uploads, worker, own)
+            yield worker, _Peeled(uploads, worker) if uploads.separated else _Followed(uploads, worker, own)
 
 
 class _Peeled:
@@ -276,18 +276,42 @@ class _Peeled:
 
 
 class _Followed(_Peeled):
-    """One worker's network that changed between rounds."""
+    """One worker's network that changed between rounds, or whose rounds are too few for one linear system."""
 
     def __init__(self, uploads: Uploads, worker: Worker, rng: np.random.Generator) -> None:
         super().__init__(uploads, worker)
         self.rng = rng
 
     def inputs(self) -> Inputs:
+        one_system = self.uploads.static or self._hardly_moved()
+        found = super().inputs() if one_system else None
+        for more in (self._met, self._seen):
+            if found is None or not found.found.all():
+                found = _either(found, more())
+        return super().inputs() if found is None else found
+
+    def _met(self) -> Inputs | None:
+        """Rows where the spans of their batches meet, if the layer's inputs are the columns themselves."""
+        from plumbob.attacks.blocks import blocks_of
+        from plumbob.attacks.shared_rows import Span, met
+
+        if blocks_of(self.module, self.layer) != [] or self.layer.bias is None:
+            return None
+        weights, biases = self.gradients(f"{self.key}.weight"), self.gradients(f"{self.key}.bias")
+        units, spans = self.layer.out_features, []
+        for position, number in enumerate(weights.rounds.tolist()):
+            bias = biases.of(number, units)
+            if bias is not None:
+                batch = self.uploads.batches[number]
+                spans.append(Span.of(batch, weights.values[position].reshape(units, -1), bias))
+        return met([span for span in spans if span is not None], len(self.uploads.view.own), self.layer.in_features)
+
+    def _seen(self) -> Inputs | None:
+        """Rows that are followed from round to round."""
         from plumbob.attacks.moving_parameters import followed
 
-        rounds = [] if self._hardly_moved() else self._rounds()
-        found = followed(rounds, len(self.uploads.view.own), self.worker.plan.shape) if rounds else None
-        return found if found is not None and found.found.any() else super().inputs()
+        rounds = self._rounds()
+        return followed(rounds, len(self.uploads.view.own), self.worker.plan.shape) if rounds else None
 
     def _hardly_moved(self) -> bool:
         """Whether one gradient for each row explains those of all rounds, of which there are more than rows."""
@@ -307,7 +331,7 @@ class _Followed(_Peeled):
 
         weights = self.gradients(f"{self.key}.weight")
         biases = self.gradients(f"{self.key}.bias") if self.layer.bias is not None else None
-        known, rounds = set(self.uploads.checkpoints), {}
+        known, rounds = set(range(len(self.uploads.batches)) if self.uploads.static else self.uploads.checkpoints), {}
         sights = np.zeros(len(self.uploads.view.own))
         for position in self.rng.permutation(len(weights.rounds)).tolist():
             number = int(weights.rounds[position])
@@ -316,7 +340,7 @@ class _Followed(_Peeled):
                 continue
             bias = None if biases is None else biases.of(number, self.layer.out_features)
             seen = unmixed(weights.values[position].reshape(self.layer.out_features, -1), bias, self.rng)
-            module = self.uploads.module(self.worker.name, number)
+            module = self.uploads.module(self.worker.name, 0 if self.uploads.static else number)
             layer = dict(module.named_modules())[self.key]
             forward, blocks = partial(representation, module, layer), blocks_of(module, layer)
             if blocks == [] and (np.isnan(seen.lengths).any() or len(seen.lengths) < len(np.unique(batch))):
@@ -419,6 +443,14 @@ def on_grid(values: FloatArray, steps: FloatArray) -> FloatArray:
     """Moved to the nearest value that a column can take, where it has a grid."""
     wide = np.where(steps > 0, steps, 1.0)
     return np.where(steps > 0, np.round(values / wide) * wide, values)
+
+
+def _either(found: Inputs | None, more: Inputs | None) -> Inputs | None:
+    """The first where it found a row, else the second; nothing where none is found."""
+    if found is None or more is None:
+        found = more if found is None else found
+        return found if found is not None and found.found.any() else None
+    return Inputs(np.where(found.found[:, None], found.values, more.values), found.found | more.found)
 
 
 def _filled(found: Inputs) -> FloatArray:

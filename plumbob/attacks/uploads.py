@@ -204,6 +204,11 @@ class Uploads:
         some = next(name for name in self._messages if name.startswith("parameter/"))
         return len({m.round for m in self._messages[some]}) == 1
 
+    @cached_property
+    def separated(self) -> bool:
+        """Whether parameters stay as they are, and every row is told from all others by the batches that it is in."""
+        return self.static and int(np.linalg.matrix_rank(self.indicator)) == self.indicator.shape[1]
+
 
 def needs_coordinator(view: View) -> None:
     """Refuse a view that saw no gradient."""
