@@ -12,6 +12,7 @@ A block is y = pool(act(conv(x))). From above come y and the gradient d at y, fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from plumbob.attacks.blocks import Block, through
 from plumbob.attacks.gauss_newton import CHUNK, invert, polish
@@ -19,6 +20,7 @@ from plumbob.later import Tensor, functional, torch
 
 ENOUGH = 1.25  # cells of y per cell of x from which y alone is asked
 DECODES = 12  # rounds of decoding
+SETTLED = 3  # rounds after which winners that stay the same are taken for right
 PASSES, CLOSE = 2, 1e-4  # ways down at most, and the share of its size by which a representation may be missed
 
 
@@ -131,11 +133,107 @@ def _unfold(block: Block, x: Tensor, taps: Tensor) -> Tensor:
 def _fold(block: Block, patches: Tensor, shape: tuple[int, ...], taps: Tensor) -> Tensor:
     """Sums of all copies of a cell in the patches."""
     conv = block.conv
+    if conv.stride == (1, 1) and isinstance(conv.padding, tuple):
+        return _shifted(patches, shape, taps, conv.kernel_size, conv.padding)
     size = conv.kernel_size[0] * conv.kernel_size[1]
     every = torch.zeros(len(patches), shape[0], size, patches.shape[3])
     every[:, :, taps] = patches
     flat = every.view(len(patches), shape[0] * size, -1)
     return functional.fold(flat, shape[1:], conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]
+
+
+def _shifted(
+    patches: Tensor, shape: tuple[int, ...], taps: Tensor, kernel: tuple[int, ...], padding: tuple[int, ...]
+) -> Tensor:
+    """The same with a stride of 1, where every tap's copies are the whole picture, moved."""
+    (channels, height, width), (above, left) = shape, padding
+    places = height + 2 * above - kernel[0] + 1, width + 2 * left - kernel[1] + 1
+    total = torch.zeros(len(patches), channels, height + 2 * above, width + 2 * left, dtype=patches.dtype)
+    for i, tap in enumerate(taps.tolist()):
+        row, column = divmod(tap, kernel[1])
+        moved = patches[:, :, i].reshape(len(patches), -1, *places)
+        total[:, :, row : row + places[0], column : column + places[1]] += moved
+    return total[:, :, above : above + height, left : left + width]
+
+
+@dataclass(frozen=True)
+class _Decoding:
+    """What is known of some rows of a block, laid out for decoding."""
+
+    block: Block
+    shape: tuple[int, ...]
+    taps: Tensor
+    flat: Tensor  # rows x out x (in taps): the rows' own weight gradients
+    target: Tensor  # the convolution's outputs at the winners
+    known: Tensor  # the gradients there
+    window: Tensor | None  # which pooled cell every position belongs to
+    hidden: torch.Size
+    near: Tensor | None
+
+    @classmethod
+    def of(
+        cls,
+        block: Block,
+        y: Tensor,
+        above: Tensor,
+        shape: tuple[int, ...],
+        weights: Tensor,
+        taps: Tensor,
+        near: Tensor | None,
+    ) -> _Decoding:
+        target, slope = block.unacted(y)
+        hidden = block.conv(torch.zeros(1, *shape)).shape
+        window = None if block.pool is None else _windows(block, target.shape, hidden)
+        flat = weights.reshape(len(y), y.shape[1], -1)
+        return cls(block, shape, taps, flat, target, above * slope, window, hidden, near)
+
+    def of_rows(self, rows: Tensor) -> _Decoding:
+        near = None if self.near is None else self.near[rows]
+        return replace(self, flat=self.flat[rows], target=self.target[rows], known=self.known[rows], near=near)
+
+    def spread(self, winners: Tensor | None) -> Tensor:
+        """The gradients put at winners."""
+        return self.block.spread(self.known, winners, self.hidden)
+
+    def start(self) -> Tensor:
+        """The gradients at the winners of inputs that are near, else in equal parts all over their windows."""
+        if self.window is None or self.near is not None:
+            return self.spread(None if self.near is None else self.block.before(self.near)[1])
+        sizes = torch.bincount(self.window.flatten()).clamp_min(1)[self.window]
+        return self._over_windows(self.known) / sizes
+
+    def _over_windows(self, pooled: Tensor) -> Tensor:
+        assert self.window is not None
+        return pooled.flatten(2)[:, :, self.window.flatten()].view(len(pooled), *self.hidden[1:])
+
+    def inputs(self, outer: Tensor, share: float) -> tuple[Tensor, Tensor]:
+        """The inputs that fit the weight gradients, given the gradients at the convolution's outputs; and how sure each is."""
+        inner = outer.flatten(2).transpose(1, 2)  # rows x positions x out
+        gram = inner @ inner.transpose(1, 2)
+        inverse = _inverse(gram, share)
+        # A position that never wins has no gradient; cells are the means of their copies at positions that have one.
+        told = (inverse * gram).sum(dim=2).clamp(0.0, 1.0).pow(8)[:, None, None]
+        if self.near is None:
+            patches = inverse @ (inner @ self.flat)
+        else:
+            held = _unfold(self.block, self.near, self.taps).flatten(1, 2).transpose(1, 2)
+            patches = held + inverse @ (inner @ (self.flat - inner.transpose(1, 2) @ held))
+            told = told.clamp_min(1e-3)
+        channels, taps = self.shape[0], len(self.taps)
+        patches = patches.transpose(1, 2).reshape(len(outer), channels, taps, -1)
+        seen = _fold(self.block, told.expand(-1, 1, taps, -1), (1, *self.shape[1:]), self.taps)
+        return _fold(self.block, patches * told, self.shape, self.taps) / seen.clamp_min(1e-6), seen
+
+    def winners(self, x: Tensor, outer: Tensor) -> Tensor:
+        """The cell of each window at which the gradient and the output that these inputs ask for agree best with the known."""
+        x = x.clamp_min(0.0)
+        cells = _unfold(self.block, x, self.taps).flatten(1, 2)
+        wanted = self.flat @ (cells @ _inverse(cells.transpose(1, 2) @ cells, 1e-4))
+        wanted, ahead = wanted.view(outer.shape), self.block.conv(x)
+        spread, missed = self._over_windows(self.known), ahead - self._over_windows(self.target)
+        here = outer != 0
+        noise = _spread_of(wanted - outer, here), _spread_of(missed, here)
+        return _best(self.block, 2 * wanted * spread / noise[0] - missed**2 / noise[1])
 
 
 def decode(
@@ -149,47 +247,31 @@ def decode(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The block's inputs, the gradient at its convolution's outputs, and how far inputs were determined.
 
-    With inputs that are `near`, their winners are taken first, and what gradients do not tell stays as it is there.
+    With inputs that are `near`, their winners are taken first, and what gradients do not tell stays as it is there. Rows whose
+    winners stay the same are left alone until all are looked at for the last time.
     """
-    target, slope = block.unacted(y)
-    known = above * slope
-    hidden = block.conv(torch.zeros(len(y), *shape)).shape
-    flat = weights.reshape(len(y), y.shape[1], -1)  # rows x out x (in taps)
-    window = None
-    if block.pool is not None:
-        window = _windows(block, target.shape, hidden)
-    if window is None or near is not None:
-        outer = block.spread(known, None if near is None else block.before(near)[1], hidden)
-    else:
-        sizes = torch.bincount(window.flatten()).clamp_min(1)[window]
-        outer = known.flatten(2)[:, :, window.flatten()].view(hidden) / sizes
-    x = seen = torch.zeros(len(y), *shape)
-    rounds = 1 if window is None else DECODES if near is None else 3
-    for turn in range(rounds):
-        inner = outer.flatten(2).transpose(1, 2)  # rows x positions x out
-        gram = inner @ inner.transpose(1, 2)
-        held = torch.zeros(1) if near is None else _unfold(block, near, taps).flatten(1, 2).transpose(1, 2)
-        rest = inner @ (flat - inner.transpose(1, 2) @ held) if near is not None else inner @ flat
-        share = 1e-2 * 0.4**turn + 1e-7 if near is None else 1e-5
-        inverse = _inverse(gram, share)
-        # A position that never wins has no gradient; cells are the means of their copies at positions that have one.
-        told = (inverse * gram).sum(dim=2).clamp(0.0, 1.0).pow(8)[:, None, None]
-        told = told if near is None else told.clamp_min(1e-3)
-        patches = (held + inverse @ rest).transpose(1, 2).reshape(len(y), shape[0], len(taps), -1)
-        seen = _fold(block, told.expand(-1, shape[0], len(taps), -1), shape, taps)
-        x = _fold(block, patches * told, shape, taps) / seen.clamp_min(1e-6)
-        if window is None:
+    every = _Decoding.of(block, y, above, shape, weights, taps, near)
+    outer = every.start()
+    turns = 0 if every.window is None else DECODES if near is None else 3
+    rows, some = torch.arange(len(y)), every
+    for turn in range(turns - 1):
+        x, _ = some.inputs(outer[rows], _share(turn, near is None))
+        moved = some.spread(some.winners(x, outer[rows]))
+        moving = (moved != outer[rows]).flatten(1).any(dim=1)
+        outer[rows] = moved
+        if turn >= SETTLED and not moving.all():
+            rows, some = rows[moving], some.of_rows(moving)
+        if not len(rows):
             break
-        cells = _unfold(block, x.clamp_min(0.0), taps).flatten(1, 2)
-        wanted = (flat @ cells @ _inverse(cells.transpose(1, 2) @ cells, 1e-4)).reshape(hidden)
-        spread = known.flatten(2)[:, :, window.flatten()].view(hidden)
-        reached = target.flatten(2)[:, :, window.flatten()].view(hidden)
-        ahead = block.conv(x.clamp_min(0.0))
-        here = outer != 0
-        noise = _spread_of(wanted - outer, here), _spread_of(ahead - reached, here)
-        winners = _best(block, 2 * wanted * spread / noise[0] - (ahead - reached) ** 2 / noise[1])
-        outer = block.spread(known, winners, hidden)
-    return x, outer, seen.clamp_max(1.0)
+    x, seen = every.inputs(outer, _share(max(turns - 1, 0), near is None))
+    if turns:
+        outer = every.spread(every.winners(x, outer))
+    return x, outer, seen.clamp_max(1.0).expand(-1, shape[0], -1, -1)
+
+
+def _share(turn: int, from_nothing: bool) -> float:
+    """How far least squares are damped: less in every turn, if winners are not known yet."""
+    return 1e-2 * 0.4**turn + 1e-7 if from_nothing else 1e-5
 
 
 def _windows(block: Block, pooled: torch.Size, hidden: torch.Size) -> Tensor:
