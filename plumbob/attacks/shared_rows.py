@@ -25,7 +25,7 @@ MIDDLE, ONE = (
 LEAST = 30.0  # times its rounding that a singular value must be to count
 OWN = 1e-7  # rounding of lengths here, which are roots of small differences
 LOUD = 10.0  # times its rounding that a row may be off in a round
-SURE = 1e-3  # a row whose rounding is above this share of its length is not claimed
+SURE = 1e-2  # a row whose rounding is above this share of its length is not claimed
 APART = 30.0  # times what a row may be off that any other direction must be
 TURNS, NARROWER = 12, 0.25  # of reweighing rounds by how far they are off, from all alike to those that fit
 BASES = 6  # rounds that are tried as the first
@@ -60,7 +60,7 @@ def met(spans: Sequence[Span], rows: int, columns: int) -> Inputs:
     values, noise = np.full((rows, columns), MIDDLE), np.full(rows, np.inf)
     for row in range(rows):
         own = [span for span in spans if row in span.batch]
-        for base in sorted(own, key=lambda span: span.noise[-1])[:BASES]:
+        for base in sorted(own, key=lambda span: (len(span.batch) - len(span.basis), span.noise[-1]))[:BASES]:
             found = _common(row, base, [span for span in own if span is not base])
             if found is not None and found[1] < noise[row]:
                 values[row], noise[row] = found
