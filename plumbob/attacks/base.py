@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from plumbob.federation import FloatArray, IntArray
 from plumbob.threats import Grant, Threat, View, WhiteBox
+
+NAMELESS = "people in no order"  # how the certificate of a guess of people ends
+NOT_FINITE = "the attack ended in numbers that are not finite"
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,30 @@ class Guess:
     labels: IntArray | None = (
         None  # the rows' (or people's) classes, where the attack reads them too; -1 where it does not
     )
-    untried: str = ""  # why nothing is claimed, where that is a limit of the attack and no merit of a defence
+    untried: str = ""  # what the attack does not handle here; what it finds counts, that it finds nothing does not
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
 
-NAMELESS = "people in no order"  # how the certificate of a guess of people ends
+def nothing(view: View, untried: str = "") -> Guess:
+    """The middle for every cell and no class: what is guessed without a message, and why where that is the attack's limit."""
+    rows = len(view.own)
+    values = np.full((rows, len(view.unknown)), 0.5)
+    return Guess(view.unknown_names, values=values, labels=np.full(rows, -1), untried=untried)
+
+
+def finite(guess: Guess) -> Guess:
+    """The guess, with the middle in place of numbers that are none; of those nothing is known, and that is no safety.
+
+    >>> finite(Guess(("a",), values=np.array([[0.2], [np.nan]]))).values.tolist()
+    [[0.2], [0.5]]
+    """
+    parts = {"values": guess.values, "people": guess.people, "vectors": guess.vectors}
+    broken = {name: part for name, part in parts.items() if part is not None and not np.isfinite(part).all()}
+    steps = tuple((step, np.where(np.isfinite(values), values, 0.5)) for step, values in guess.path)
+    if not broken:
+        return replace(guess, path=steps)
+    mended = {name: np.where(np.isfinite(part), part, 0.5) for name, part in broken.items()}
+    return replace(guess, **mended, path=steps, untried=guess.untried or NOT_FINITE)
 
 
 class Attack(ABC):
