@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +76,24 @@ def finite(guess: Guess) -> Guess:
     >>> finite(Guess(("a",), values=np.array([[0.2], [np.nan]]))).values.tolist()
     [[0.2], [0.5]]
     """
-    parts = {"values": guess.values, "people": guess.people, "vectors": guess.vectors}
-    broken = {name: part for name, part in parts.items() if part is not None and not np.isfinite(part).all()}
-    steps = tuple((step, np.where(np.isfinite(values), values, 0.5)) for step, values in guess.path)
-    if not broken:
-        return replace(guess, path=steps)
-    mended = {name: np.where(np.isfinite(part), part, 0.5) for name, part in broken.items()}
-    return replace(guess, **mended, path=steps, untried=guess.untried or NOT_FINITE)
+    path = tuple((step, _mended(values)) for step, values in guess.path)
+    parts = [_mended(part) for part in (guess.values, guess.people, guess.vectors)]
+    mended = replace(guess, values=parts[0], people=parts[1], vectors=parts[2], path=path)
+    same = all(one is other for one, other in zip(parts, (guess.values, guess.people, guess.vectors), strict=True))
+    return mended if same else replace(mended, untried=guess.untried or NOT_FINITE)
+
+
+@overload
+def _mended(part: FloatArray) -> FloatArray: ...
+
+
+@overload
+def _mended(part: FloatArray | None) -> FloatArray | None: ...
+
+
+def _mended(part: FloatArray | None) -> FloatArray | None:
+    """The same object where every number is one."""
+    return part if part is None or np.isfinite(part).all() else np.where(np.isfinite(part), part, 0.5)
 
 
 class Attack(ABC):

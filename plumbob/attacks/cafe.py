@@ -31,8 +31,7 @@ from plumbob.attacks.gradient_matching import (
 from plumbob.attacks.uploads import Worker
 from plumbob.errors import BadInput, not_negative, one_of, positive, whole
 from plumbob.later import Tensor, torch
-from plumbob.protocols.networks import first_linear, one_thread, representation
-from plumbob.threats import View
+from plumbob.protocols.networks import first_linear, representation
 
 Optimizer = Literal["sgd", "adam"]
 Rates = tuple[float, float, float]
@@ -100,14 +99,13 @@ class Cafe(ServerAttack):
         one_of("data", name, list(TABLE_9))
         return cls(iterations=iterations, earlier=earlier, rates=TABLE_9[name].rates, xi=TABLE_9[name].xi)
 
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            state = State(self, Server(view), seed_of(rng))
-            reporter = Reporter(state.server, self)
-            for iteration in self._steps(state):
-                state.third(iteration)
-                reporter.after(iteration, state.parts)
-            return reporter.guess(state.parts(), state.dummies.logits.values)
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        state = State(self, server, seed_of(rng))
+        reporter = Reporter(server, self)
+        for iteration in self._steps(state):
+            state.third(iteration)
+            reporter.after(iteration, state.parts)
+        return reporter.guess(state.parts(), state.dummies.logits.values)
 
     def _steps(self, state: State) -> Iterator[int]:
         """The iterations of Step III, with Steps I and II taken where the algorithm has them."""

@@ -83,6 +83,15 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"protocols": ["logistic"]}, "did you mean 'logistic_regression'?"),
         ({"protocols": [{"name": "random_forest", "settings": {"tree": 5}}]}, "did you mean 'trees'?"),
         ({"attacks": ["equation_solvin"]}, "did you mean 'equation_solving'?"),
+        (
+            {"attacks": [{"name": "cafe", "settings": {"iterations": 5}}]},
+            "'attacks': expected names, such as [cafe, dlg]",
+        ),
+        ({"attacks": [{"name": "cafe"}]}, "a plan runs attacks with their default settings"),
+        (
+            {"defences": ["fake_gradients+dp_gradients"]},
+            "dp_gradients clips the rows' own gradients, so it must come before fake_gradients: name it first",
+        ),
         ({"defences": ["verify"]}, "no defence 'verify'"),
         ({"threats": [{"name": "x", "knows": ["everything"]}]}, "'threats.0.knows.0'"),
         ({"threats": ["actve"]}, "did you mean 'active'?"),
