@@ -22,6 +22,8 @@ from plumbob.transcript import COORDINATOR, Message
 if TYPE_CHECKING:
     import torch
 
+STILL = 1e-4  # share of their length that parameters may move, or one gradient for each row may miss, to count as still
+
 
 @dataclass(frozen=True)
 class Worker:
@@ -203,6 +205,22 @@ class Uploads:
         """Whether parameters were sent out once and for all."""
         some = next(name for name in self._messages if name.startswith("parameter/"))
         return len({m.round for m in self._messages[some]}) == 1
+
+    @cached_property
+    def moved(self) -> float:
+        """How far parameters get from the first ones, as a share of their length; infinite where nobody wrote them down."""
+        if self.static:
+            return 0.0
+        if len(self.checkpoints) < 2:
+            return np.inf
+        return max(self._moved(plan.party) for plan in (*(w.plan for w in self.workers), self.top) if plan is not None)
+
+    def _moved(self, party: str) -> float:
+        first, *later = (
+            np.concatenate([a.ravel() for a in self.parameters(party, c).values()]) for c in self.checkpoints
+        )
+        far = max(float(np.linalg.norm(one - first)) for one in later)
+        return far / (float(np.linalg.norm(first)) or 1.0)
 
 
 def needs_coordinator(view: View) -> None:
