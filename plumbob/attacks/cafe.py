@@ -29,7 +29,7 @@ from plumbob.attacks.gradient_matching import (
     variation,
 )
 from plumbob.attacks.uploads import Worker
-from plumbob.errors import BadInput, not_negative, one_of, positive, whole
+from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whole
 from plumbob.later import Tensor, torch
 from plumbob.protocols.networks import first_linear, representation
 
@@ -174,7 +174,7 @@ class Layer:
             key, layer = first_linear(module, probe)
             inner = representation(module, layer, probe).flatten(1)
         if layer.bias is None:
-            raise BadInput(f"the first fully connected layer of '{worker.name}' has no bias")
+            raise Unfit(f"the first fully connected layer of '{worker.name}' has no bias")
         self.weight, self.bias = f"{key}.weight", f"{key}.bias"
         self.is_input = inner.shape == probe.flatten(1).shape and bool(torch.equal(inner, probe.flatten(1)))
         self.rounds = server.rounds(worker.name, self.bias), server.rounds(worker.name, self.weight)

@@ -29,7 +29,7 @@ from plumbob.attacks.defended_gradients import Estimates, Expected, changed, exp
 from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import STILL, Gradients, Uploads, Worker, needs_coordinator
 from plumbob.crypto.cores import available
-from plumbob.errors import BadInput, boolean
+from plumbob.errors import Unfit, boolean
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.networks import first_linear, one_thread, precision, representation
 from plumbob.protocols.split_training import TOP
@@ -210,7 +210,7 @@ class _Peeled:
             party, key, weight = TOP, "", self._top_weights()
         name = f"{key}.bias" if key else last_bias(self.uploads)
         if name not in self.uploads.parameters(party, 0):
-            raise BadInput(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
+            raise Unfit(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
         bias = self.uploads.gradients(party, name)
         return np.asarray(Separation.of(self.uploads, bias.rounds).rows(bias) @ weight)
 
