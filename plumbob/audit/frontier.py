@@ -13,7 +13,8 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.audit.finding import Finding
-from plumbob.audit.judge import LEVELS, Summary, group, label_gain, summarise, untried
+from plumbob.audit.judge import LEVELS, Summary, group, label_gain, summarise
+from plumbob.audit.limits import untried
 from plumbob.scoring.intervals import mean_and_margin
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak

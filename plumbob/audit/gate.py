@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plumbob.audit.finding import Finding
-from plumbob.audit.judge import LEVELS, Summary, Verdict, group, interval, summarise, untried
+from plumbob.audit.judge import LEVELS, Summary, Verdict, group, interval, summarise
+from plumbob.audit.limits import untried
 from plumbob.errors import BadInput, suggest
 
 LONGEST = 1_000  # characters of an expression

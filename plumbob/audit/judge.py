@@ -148,12 +148,6 @@ def group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[I
     return groups
 
 
-def untried(summaries: Iterable[Summary]) -> bool:
-    """Whether every attack has something that it does not handle, so that no leak found means nothing."""
-    attacks = group(summaries, lambda summary: summary.setting.attack)
-    return bool(attacks) and all(any(summary.untried for summary in parts) for parts in attacks.values())
-
-
 def _untried(trials: Sequence[Finding]) -> str:
     """What an attack does not handle. One trial is enough: each is another split that could be the real one."""
     reasons = [trial.score.untried for trial in trials if trial.score.untried]

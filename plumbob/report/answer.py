@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.audit.judge import LEVELS, NOT_KNOWN, SHARES, UNPROVEN, Summary, Verdict, group, untried
+from plumbob.audit.judge import LEVELS, NOT_KNOWN, SHARES, UNPROVEN, Summary, Verdict, group
+from plumbob.audit.limits import untried
 from plumbob.errors import one_line
 from plumbob.threats import THREATS
 
@@ -136,7 +137,7 @@ class Answer:
             rest = "it is not known what leaks of" if self.untried else "no leak was found in"
             return f"Yes: the label leaks to {self.scene.learner}; {rest} {count(total, self.noun)}"
         if not self.leaking and self.untried:
-            return f"Not known: no attack here handles this, and nothing was found in {count(total, self.noun)}"
+            return f"Not known: what would tell was not tried, and nothing was found in {count(total, self.noun)}"
         if not self.leaking:
             return f"No leak above baseline was found in {count(total, self.noun)}"
         verb = "leaks" if self.leaking == 1 else "leak"
@@ -204,7 +205,7 @@ def overall(found: Sequence[Answer]) -> str:
         rest = "it is not known what leaks of" if unknown else "no leak was found in"
         return f"Yes: the label leaks; {rest} {count(len(worst), nouns(found))}"
     if not leaking and unknown:
-        return f"Not known: no attack here handles {unknown} of {count(len(bare or found), 'situation')}"
+        return f"Not known: what would tell was not tried in {unknown} of {count(len(bare or found), 'situation')}"
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"
     said = f"Yes: {leaking} of {count(len(worst), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"

@@ -79,7 +79,7 @@ def _unmeasured(measure: str) -> str:
     if measure == "min_accuracy":
         return "not measured, since the model did not learn in this audit"
     if measure in COLUMNS:
-        return "not known, since no attack here handles this"
+        return "not known, since what would tell was not tried"
     return "not measured, since no attack here guesses labels"
 
 

@@ -216,7 +216,7 @@ def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: i
     assert made.options[1].untried
     assert made.recommended == ""
     (answer,) = (a for a in answers(summarise(found)) if a.scene.defence == "wall")
-    assert answer.headline == "Not known: no attack here handles this, and nothing was found in 1 column"
+    assert answer.headline == "Not known: what would tell was not tried, and nothing was found in 1 column"
     assert how(answer) == "Not tried: box solving, because a limit, in 1 of 2 trials."
     assert answer.columns[0].words == answer.columns[0].badge == "not known"
     assert not any(c.holds for c in Gate.parse("max_gain < 0.5").check(found))
@@ -227,6 +227,17 @@ def test_one_attack_that_handles_it_is_enough() -> None:
     (made,) = frontiers(found)
     assert not made.options[1].untried
     assert made.recommended == "wall"
+
+
+@pytest.mark.parametrize(
+    ("untold", "told", "unknown"), [("gradient_peeling", "dlg", True), ("dlg", "gradient_peeling", False)]
+)
+def test_weaker_rivals_tell_nothing_where_the_stronger_attack_is_not_tried(
+    untold: str, told: str, unknown: bool
+) -> None:
+    defended = [limited("wall", 0, [0.06], attack=untold), finding("wall", 0, [0.06], attack=told)]
+    (made,) = frontiers([finding("none", 0, [0.001]), *defended])
+    assert made.options[1].untried is unknown
 
 
 def test_a_leak_that_an_attack_with_limits_finds_is_a_leak() -> None:
