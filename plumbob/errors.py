@@ -1,4 +1,4 @@
-"""The one exception a user is meant to read, and the sentences it is made with."""
+"""The exception a user is meant to read, and the sentences it is made with."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ class BadInput(Exception):
     def __init__(self, sentence: str) -> None:
         line = one_line(sentence)
         super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 4 :]}")
+
+
+class Unfit(BadInput):
+    """An attack does not handle the network that it meets, while others may."""
 
 
 def one_line(text: str) -> str:

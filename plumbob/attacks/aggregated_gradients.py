@@ -8,18 +8,28 @@ v_nm one layer down, and so on to the first layer. Where the v_nm are all alike 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plumbob.attacks.defended_gradients import changed
 from plumbob.attacks.per_row import DEAD, ROOM, Bools, Separation, row_inputs
-from plumbob.attacks.uploads import Gradients, Uploads
+from plumbob.attacks.uploads import STILL, Gradients, Uploads
 from plumbob.federation import FloatArray
 from plumbob.protocols.networks import first_linear
 
 if TYPE_CHECKING:
     import torch
+
+Slope = Callable[[FloatArray, FloatArray], FloatArray]
+UNOPENED = (
+    "sums over workers are opened only where all gradients were kept and a linear top stands on chains of fully connected "
+    "layers with ReLU, tanh or sigmoid"
+)
+ROUGH = 0.01  # share of the rows' own sums that the rounding of fixed point may be
+SURE = 4.0  # times its rounding that an input must be above zero to count as that of a unit that is alive
 
 
 @dataclass(frozen=True)
@@ -29,10 +39,11 @@ class Opened:
     inputs: dict[str, FloatArray]
     above: dict[str, FloatArray]
     determined: Bools
+    rounding: float  # of fixed point, as a share of the rows' own sums: how far off they may be
 
 
 def opened(uploads: Uploads) -> Opened | None:
-    """All workers' first layers; nothing where they are no chains with ReLU, or too large to be kept."""
+    """All workers' first layers; nothing where they are no chains, or too large to be kept."""
     import torch
 
     top, names = uploads.top, [worker.name for worker in uploads.workers]
@@ -40,9 +51,13 @@ def opened(uploads: Uploads) -> Opened | None:
         return None
     modules = {name: uploads.module(name) for name in names}
     chains = [_chain(modules[w.name], torch.zeros(1, *w.plan.shape)) for w in uploads.workers]
-    if any(chain is None for chain in chains) or any(p.size * len(uploads.view.own) > ROOM for p in _weights(uploads)):
+    if any(chain is None for chain in chains):
+        return None
+    if any(p.size * len(uploads.view.own) > ROOM for p in _weights(uploads)):
         return None
     chain = chains[0] or []
+    if top.network == "sum" and (len(chain) > 1 or chain[-1][1] is not None):
+        return None  # what each worker puts out is not known, so neither are its units' slopes
     key = next(k for k, p in uploads.parameters(top.party, 0).items() if p.ndim == 1)
     bias = uploads.gradients(top.party, key)
     separation = Separation.of(uploads, bias.rounds)
@@ -56,15 +71,21 @@ def opened(uploads: Uploads) -> Opened | None:
     if top.network == "linear":
         weights = separation.rows(uploads.gradients(top.party, key.replace("bias", "weight")))
         alive = row_inputs(weights, errors, separation.determined).values.reshape(shape)
-    inputs = above
-    for key, active in reversed(chain):
-        if active and alive is not None:
-            above = np.where(alive > DEAD * np.abs(alive).max(initial=0.0), above, 0.0)
+    inputs, off, rounding = above, np.zeros(shape[:2]), 0.0
+    step = np.sqrt(len(names) / 12) * 2.0 ** -int(uploads.view.defence["secure_aggregation/bits"])
+    noise = step * np.linalg.norm(separation.inverse, axis=1)  # of a row's own sums
+    for key, slope in reversed(chain):
+        if slope is not None and alive is not None:
+            floor = np.maximum(DEAD * np.abs(alive).max(initial=0.0), SURE * off[:, :, None])
+            above = above * slope(alive, floor)
         arrived = _summed(uploads, names, f"{key}.weight")
         if len(arrived.rounds) < len(separation.rounds):
             return None
         sums = separation.rows(arrived)
-        inputs = np.linalg.pinv(above.transpose(0, 2, 1), rcond=1e-6) @ sums.reshape(len(sums), above.shape[2], -1)
+        inverse = np.linalg.pinv(above.transpose(0, 2, 1), rcond=1e-6)
+        inputs = inverse @ sums.reshape(len(sums), above.shape[2], -1)
+        off = noise[:, None] * np.linalg.norm(inverse, axis=2)
+        rounding = max(rounding, float(noise.mean() / (np.sqrt(np.mean(sums**2)) or 1.0)))
         last, alive = above, inputs
         own = np.stack([uploads.parameters(name, 0)[f"{key}.weight"] for name in names]).astype(np.float64)
         above = np.einsum("nmk,mkd->nmd", above, own)
@@ -73,15 +94,38 @@ def opened(uploads: Uploads) -> Opened | None:
         {name: inputs[:, i] for i, name in places.items()},
         {name: last[:, i] for i, name in places.items()},
         separation.determined,
+        rounding,
     )
+
+
+def limit(uploads: Uploads, sums: Opened) -> str:
+    """What is not handled of sums that were opened; empty where they mean what they are taken for."""
+    if changed(uploads.view.defence):
+        return "sums over workers are opened as they are, not as what a second defence has changed"
+    if uploads.moved > STILL:
+        return "sums over workers are not followed while parameters move"
+    if sums.rounding > ROUGH:
+        return "fixed point rounds the sums over workers by more than is weighed"
+    return ""
 
 
 def _weights(uploads: Uploads) -> list[FloatArray]:
     return [p for p in uploads.parameters(uploads.workers[0].name, 0).values() if p.ndim == 2]
 
 
-def _chain(module: torch.nn.Module, zeros: torch.Tensor) -> list[tuple[str, bool]] | None:
-    """Fully connected layers from the first on, each with whether ReLU follows; nothing if anything else does."""
+def _slopes() -> dict[type, Slope]:
+    """Activations whose slope their own value tells; `floor` is what a value must exceed not to be zero."""
+    from torch import nn
+
+    return {
+        nn.ReLU: lambda value, floor: (value > floor).astype(np.float64),
+        nn.Tanh: lambda value, floor: 1 - np.clip(value, -1.0, 1.0) ** 2,
+        nn.Sigmoid: lambda value, floor: np.clip(value, 0.0, 1.0) * (1 - np.clip(value, 0.0, 1.0)),
+    }
+
+
+def _chain(module: torch.nn.Module, zeros: torch.Tensor) -> list[tuple[str, Slope | None]] | None:
+    """Fully connected layers from the first on, each with the slope of what follows; nothing if another thing does."""
     from torch import nn
 
     first, _ = first_linear(module, zeros)
@@ -89,12 +133,13 @@ def _chain(module: torch.nn.Module, zeros: torch.Tensor) -> list[tuple[str, bool
         return None
     parts = [(name, part) for name, part in module.named_modules() if not isinstance(part, nn.Sequential)]
     start = next(i for i, (name, _) in enumerate(parts) if name == first)
-    chain: list[tuple[str, bool]] = []
+    chain: list[tuple[str, Slope | None]] = []
+    slopes = _slopes()
     for name, part in parts[start:]:
         if isinstance(part, nn.Linear) and part.bias is not None:
-            chain.append((name, False))
-        elif isinstance(part, nn.ReLU) and not chain[-1][1]:
-            chain[-1] = (chain[-1][0], True)
+            chain.append((name, None))
+        elif type(part) in slopes and chain[-1][1] is None:
+            chain[-1] = (chain[-1][0], slopes[type(part)])
         else:
             return None
     return chain

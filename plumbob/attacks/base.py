@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.federation import FloatArray, IntArray
 from plumbob.threats import Grant, Threat, View, WhiteBox
+
+NAMELESS = "people in no order"  # how the certificate of a guess of people ends
+NOT_FINITE = "the attack ended in numbers that are not finite"
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,41 @@ class Guess:
     labels: IntArray | None = (
         None  # the rows' (or people's) classes, where the attack reads them too; -1 where it does not
     )
-    untried: str = ""  # why nothing is claimed, where that is a limit of the attack and no merit of a defence
+    untried: str = ""  # what the attack does not handle here; what it finds counts, that it finds nothing does not
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
 
-NAMELESS = "people in no order"  # how the certificate of a guess of people ends
+def nothing(view: View, untried: str = "") -> Guess:
+    """The middle for every cell and no class: what is guessed without a message, and why where that is the attack's limit."""
+    rows = len(view.own)
+    values = np.full((rows, len(view.unknown)), 0.5)
+    return Guess(view.unknown_names, values=values, labels=np.full(rows, -1), untried=untried)
+
+
+def finite(guess: Guess) -> Guess:
+    """The guess, with the middle in place of numbers that are none; of those nothing is known, and that is no safety.
+
+    >>> finite(Guess(("a",), values=np.array([[0.2], [np.nan]]))).values.tolist()
+    [[0.2], [0.5]]
+    """
+    path = tuple((step, _mended(values)) for step, values in guess.path)
+    parts = [_mended(part) for part in (guess.values, guess.people, guess.vectors)]
+    mended = replace(guess, values=parts[0], people=parts[1], vectors=parts[2], path=path)
+    same = all(one is other for one, other in zip(parts, (guess.values, guess.people, guess.vectors), strict=True))
+    return mended if same else replace(mended, untried=guess.untried or NOT_FINITE)
+
+
+@overload
+def _mended(part: FloatArray) -> FloatArray: ...
+
+
+@overload
+def _mended(part: FloatArray | None) -> FloatArray | None: ...
+
+
+def _mended(part: FloatArray | None) -> FloatArray | None:
+    """The same object where every number is one."""
+    return part if part is None or np.isfinite(part).all() else np.where(np.isfinite(part), part, 0.5)
 
 
 class Attack(ABC):

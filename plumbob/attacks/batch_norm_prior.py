@@ -17,7 +17,7 @@ from plumbob.attacks.gradient_matching import Batch, Dummies, Server, ServerAtta
 from plumbob.attacks.uploads import Worker
 from plumbob.errors import not_negative, positive
 from plumbob.later import Tensor, nn, torch
-from plumbob.protocols.networks import first_linear, one_thread
+from plumbob.protocols.networks import first_linear
 from plumbob.threats import View
 
 DRAWN = 256  # rows of U(0, 1) that stand in for others
@@ -43,16 +43,15 @@ class BatchNormPrior(ServerAttack):
         self.rate = positive("rate", rate)
         self.alpha, self.gamma = positive("alpha", alpha), not_negative("gamma", gamma)
 
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            server, generator = Server(view), seed_of(rng)
-            dummies = Dummies.drawn(server, generator)
-            prior = Prior(server, view, generator)
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        generator = seed_of(rng)
+        dummies = Dummies.drawn(server, generator)
+        prior = Prior(server, server.uploads.view, generator)
 
-            def objective(batch: Batch) -> Tensor:
-                return self.alpha * squared(batch.pairs()) + self.gamma * prior.misfit(batch)
+        def objective(batch: Batch) -> Tensor:
+            return self.alpha * squared(batch.pairs()) + self.gamma * prior.misfit(batch)
 
-            return search(self, server, dummies, objective, self.rate)
+        return search(self, server, dummies, objective, self.rate)
 
 
 class Prior:

@@ -29,10 +29,9 @@ from plumbob.attacks.gradient_matching import (
     variation,
 )
 from plumbob.attacks.uploads import Worker
-from plumbob.errors import BadInput, not_negative, one_of, positive, whole
+from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whole
 from plumbob.later import Tensor, torch
-from plumbob.protocols.networks import first_linear, one_thread, representation
-from plumbob.threats import View
+from plumbob.protocols.networks import first_linear, representation
 
 Optimizer = Literal["sgd", "adam"]
 Rates = tuple[float, float, float]
@@ -100,14 +99,13 @@ class Cafe(ServerAttack):
         one_of("data", name, list(TABLE_9))
         return cls(iterations=iterations, earlier=earlier, rates=TABLE_9[name].rates, xi=TABLE_9[name].xi)
 
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            state = State(self, Server(view), seed_of(rng))
-            reporter = Reporter(state.server, self)
-            for iteration in self._steps(state):
-                state.third(iteration)
-                reporter.after(iteration, state.parts)
-            return reporter.guess(state.parts(), state.dummies.logits.values)
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        state = State(self, server, seed_of(rng))
+        reporter = Reporter(server, self)
+        for iteration in self._steps(state):
+            state.third(iteration)
+            reporter.after(iteration, state.parts)
+        return reporter.guess(state.parts(), state.dummies.logits.values)
 
     def _steps(self, state: State) -> Iterator[int]:
         """The iterations of Step III, with Steps I and II taken where the algorithm has them."""
@@ -176,7 +174,7 @@ class Layer:
             key, layer = first_linear(module, probe)
             inner = representation(module, layer, probe).flatten(1)
         if layer.bias is None:
-            raise BadInput(f"the first fully connected layer of '{worker.name}' has no bias")
+            raise Unfit(f"the first fully connected layer of '{worker.name}' has no bias")
         self.weight, self.bias = f"{key}.weight", f"{key}.bias"
         self.is_input = inner.shape == probe.flatten(1).shape and bool(torch.equal(inner, probe.flatten(1)))
         self.rounds = server.rounds(worker.name, self.bias), server.rounds(worker.name, self.weight)

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import Attack, Guess, nothing
 from plumbob.attacks.uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray
@@ -43,9 +43,30 @@ class ServerAttack(Attack):
     iterations: int
     report_every: int | None
 
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        needs_coordinator(view)
+        reason = _limit(Uploads(view))
+        if reason:
+            return nothing(view, reason)
+        with one_thread():
+            return self.descend(Server(view), rng)
+
+    @abstractmethod
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        """The guess that the iterations end in."""
+
     def _store_length(self, iterations: int, report_every: int | None) -> None:
         self.iterations = whole("iterations", iterations, 1)
         self.report_every = None if report_every is None else whole("report_every", report_every, 1)
+
+
+def _limit(uploads: Uploads) -> str:
+    """What made-up gradients cannot be compared with."""
+    if uploads.hidden:
+        return "gradients are matched row by row, and row numbers mean nothing where indices are hidden"
+    if "secure_aggregation/on" in uploads.view.defence:
+        return "gradients are matched worker by worker, and of masked ones only the sum over workers is known"
+    return ""
 
 
 class Matching(ServerAttack):
@@ -55,11 +76,9 @@ class Matching(ServerAttack):
         self._store_length(iterations, report_every)
         self.rate = positive("rate", rate)
 
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            server = Server(view)
-            dummies = Dummies.drawn(server, seed_of(rng))
-            return search(self, server, dummies, lambda batch: self.objective(batch, server), self.rate)
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        dummies = Dummies.drawn(server, seed_of(rng))
+        return search(self, server, dummies, lambda batch: self.objective(batch, server), self.rate)
 
     @abstractmethod
     def objective(self, batch: Batch, server: Server) -> Tensor:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,20 +23,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from plumbob.attacks import aggregated_gradients, hidden_rows
-from plumbob.attacks.base import NAMELESS, Attack, Guess
-from plumbob.attacks.defended_gradients import (
-    Estimates,
-    Expected,
-    changed,
-    estimates,
-    expected_inputs,
-    orders_only,
-    told,
-)
+from plumbob.attacks.base import NAMELESS, Attack, Guess, nothing
+from plumbob.attacks.classes import estimated, labels, last_bias
+from plumbob.attacks.defended_gradients import Estimates, Expected, changed, expected_inputs, orders_only
 from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation, layer_inputs, row_inputs
-from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
+from plumbob.attacks.uploads import STILL, Gradients, Uploads, Worker, needs_coordinator
 from plumbob.crypto.cores import available
-from plumbob.errors import BadInput, boolean
+from plumbob.errors import Unfit, boolean
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.networks import first_linear, one_thread, precision, representation
 from plumbob.protocols.split_training import TOP
@@ -49,7 +41,7 @@ if TYPE_CHECKING:
     from plumbob.attacks.moving_parameters import Round
 
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
-STILL, MORE = 1e-4, 1.2  # what one gradient for each row may miss where parameters hardly move, and rounds for each row
+MORE = 1.2  # rounds for each row from which one gradient for each may explain them all
 NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
 
 
@@ -71,31 +63,28 @@ class GradientPeeling(Attack):
         uploads = Uploads(view)
         if uploads.hidden:
             return self._nameless(uploads, rng)
-        values, _ = self._peeled(uploads, [peeled for _, peeled in _ways(uploads, rng)])
-        return Guess(view.unknown_names, values=values, labels=labels(uploads))
+        parts = list(_ways(uploads, rng))
+        values, _ = self._peeled(uploads, parts)
+        limit = next((part.limit for part in parts if part.limit), "") if parts else aggregated_gradients.UNOPENED
+        return Guess(view.unknown_names, values=values, labels=labels(uploads), untried=limit)
 
     def _nameless(self, uploads: Uploads, rng: np.random.Generator) -> Guess:
         """People in no order, where the marks that they leave in gradients tell who is in which batch."""
-        names, values = uploads.view.unknown_names, np.full((len(uploads.view.own), len(uploads.view.unknown)), 0.5)
-        nothing = Guess(names, values=values, labels=np.full(len(values), -1))
+        view = uploads.view
         if not uploads.static:
-            return replace(nothing, untried="rows without numbers are not followed while parameters move")
-        if changed(uploads.view.defence) or "secure_aggregation/on" in uploads.view.defence:
-            return replace(
-                nothing, untried="rows without numbers are not sought where a second defence changes gradients"
-            )
+            return nothing(view, "rows without numbers are not followed while parameters move")
+        if changed(view.defence) or "secure_aggregation/on" in view.defence:
+            return nothing(view, "rows without numbers are not sought where a second defence changes gradients")
         layers = {worker.name: _Peeled(uploads, worker).key for worker in uploads.attacked}
         renamed = hidden_rows.renamed(uploads, layers, rng)
         if not renamed.marks:
-            return nothing
+            return nothing(view)
         values, found = self._peeled(uploads, [_Peeled(renamed, worker) for worker in uploads.attacked])
         if not found.any():
-            return replace(
-                nothing, untried="rows are told apart in some batches, and are not followed through all of them"
-            )
+            return nothing(view, "rows are told apart in some batches, and are not followed through all of them")
         classes = labels(renamed)
         return Guess(
-            names,
+            view.unknown_names,
             people=values[found],
             labels=np.full(int(found.sum()), -1) if classes is None else classes[found],
             certificate=f"{int(found.sum()):,} {NAMELESS}",
@@ -130,23 +119,23 @@ def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
     return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
 
 
-def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[tuple[Worker, _Peeled]]:
+def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[_Peeled]:
     """How each worker's columns are found; none where only sums over workers are known and do not open."""
     if "secure_aggregation/on" in uploads.view.defence:
         sums = aggregated_gradients.opened(uploads)
-        for worker in uploads.attacked if sums is not None else []:
-            if sums is not None:
-                yield worker, _Summed(uploads, worker, sums)
+        yield from () if sums is None else (_Summed(uploads, worker, sums) for worker in uploads.attacked)
         return
     for worker, own in zip(uploads.attacked, rng.spawn(len(uploads.attacked)), strict=True):
         if changed(uploads.view.defence):
-            yield worker, _Doubted(uploads, worker)
+            yield _Doubted(uploads, worker)
         else:
-            yield worker, _Peeled(uploads, worker) if uploads.separated else _Followed(uploads, worker, own)
+            yield _Peeled(uploads, worker) if uploads.separated else _Followed(uploads, worker, own)
 
 
 class _Peeled:
-    """One worker's network, taken apart."""
+    """One worker's network, taken apart. `limit` says what is not handled, once its inputs were sought."""
+
+    limit = ""
 
     def __init__(self, uploads: Uploads, worker: Worker) -> None:
         import torch
@@ -221,7 +210,7 @@ class _Peeled:
             party, key, weight = TOP, "", self._top_weights()
         name = f"{key}.bias" if key else last_bias(self.uploads)
         if name not in self.uploads.parameters(party, 0):
-            raise BadInput(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
+            raise Unfit(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
         bias = self.uploads.gradients(party, name)
         return np.asarray(Separation.of(self.uploads, bias.rounds).rows(bias) @ weight)
 
@@ -288,6 +277,9 @@ class _Followed(_Peeled):
         for more in (self._met, self._seen):
             if found is None or not found.found.all():
                 found = _either(found, more())
+        if not self._hardly_moved() and (found is None or found.found.mean() < 0.5):
+            why = "there are fewer rounds than rows" if self.uploads.static else "parameters move from round to round"
+            self.limit = f"few rows are told apart in single rounds, and {why}"
         return super().inputs() if found is None else found
 
     def _met(self) -> Inputs | None:
@@ -355,7 +347,7 @@ class _Summed(_Peeled):
 
     def __init__(self, uploads: Uploads, worker: Worker, sums: aggregated_gradients.Opened) -> None:
         super().__init__(uploads, worker)
-        self.sums = sums
+        self.sums, self.limit = sums, aggregated_gradients.limit(uploads, sums)
 
     def first(self) -> tuple[FloatArray, Inputs]:
         name = self.worker.name
@@ -373,9 +365,11 @@ class _Doubted(_Peeled):
     def __init__(self, uploads: Uploads, worker: Worker) -> None:
         super().__init__(uploads, worker)
         self.trust = np.zeros(len(uploads.view.own))  # per row: how far its representation can be trusted
+        if uploads.moved > STILL:
+            self.limit = "gradients that a defence has changed are not followed while parameters move"
 
     def _estimates(self, key: str) -> Estimates:
-        return _estimates(self.uploads, self.worker.name, key)
+        return estimated(self.uploads, self.worker.name, key)
 
     def first(self) -> tuple[FloatArray, Inputs]:
         above, _ = self._estimates(f"{self.key}.bias"), self._above()
@@ -411,32 +405,6 @@ class _Doubted(_Peeled):
         if self.trust.min() > NEARLY:
             return super()._own(key)
         return None, self.gradients(f"{key}.weight").cells
-
-
-def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:
-    sent = uploads.gradients(party, key)
-    whole = int(np.prod(uploads.parameters(party, 0)[key].shape))
-    return estimates(uploads, sent.rounds, told(uploads.view.defence, sent, uploads.sizes[sent.rounds], whole))
-
-
-def last_bias(uploads: Uploads) -> str | None:
-    """The top network's parameter with a number for each class: the last bias."""
-    classes = len(uploads.view.classes)
-    keys = [key for key, array in uploads.parameters(TOP, 0).items() if array.shape == (classes,)]
-    return keys[-1] if keys else None
-
-
-def labels(uploads: Uploads) -> IntArray | None:
-    """Classes from the top network's last bias: the only negative cell of softmax - label."""
-    key = last_bias(uploads)
-    if key is None:
-        return None
-    if changed(uploads.view.defence):
-        return np.asarray(_estimates(uploads, TOP, key).values.argmin(axis=1))
-    gradients = uploads.gradients(TOP, key)
-    separation = Separation.of(uploads, gradients.rounds)
-    rows = separation.rows(gradients)
-    return np.where(separation.determined, rows.argmin(axis=1), -1)
 
 
 def on_grid(values: FloatArray, steps: FloatArray) -> FloatArray:

@@ -21,8 +21,6 @@ from plumbob.attacks.gradient_matching import (
 )
 from plumbob.errors import not_negative, positive, whole
 from plumbob.later import Tensor, torch
-from plumbob.protocols.networks import one_thread
-from plumbob.threats import View
 
 
 class GroupConsistency(ServerAttack):
@@ -45,27 +43,26 @@ class GroupConsistency(ServerAttack):
         self.rate, self.starts = positive("rate", rate), whole("starts", starts, 2, 100)
         self.alpha, self.gamma = positive("alpha", alpha), not_negative("gamma", gamma)
 
-    def run(self, view: View, rng: np.random.Generator) -> Guess:
-        with one_thread():
-            server, generator = Server(view), seed_of(rng)
-            group = [Dummies.drawn(server, generator) for _ in range(self.starts)]
-            reporter = Reporter(server, self)
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        generator = seed_of(rng)
+        group = [Dummies.drawn(server, generator) for _ in range(self.starts)]
+        reporter = Reporter(server, self)
 
-            def middle() -> dict[str, Tensor]:
-                names = group[0].data
-                return {name: torch.stack([d.data[name].values for d in group]).mean(0) for name in names}
+        def middle() -> dict[str, Tensor]:
+            names = group[0].data
+            return {name: torch.stack([d.data[name].values for d in group]).mean(0) for name in names}
 
-            for iteration in range(self.iterations):
-                # Of the batch's rows only: the mean over all rows would cost more than the gradients.
-                rows = server.batches[iteration % len(server.batches)]
-                mean = {name: torch.stack([d.data[name].values[rows] for d in group]).mean(0) for name in group[0].data}
+        for iteration in range(self.iterations):
+            # Of the batch's rows only: the mean over all rows would cost more than the gradients.
+            rows = server.batches[iteration % len(server.batches)]
+            mean = {name: torch.stack([d.data[name].values[rows] for d in group]).mean(0) for name in group[0].data}
 
-                def objective(batch: Batch, mean: dict[str, Tensor] = mean) -> Tensor:
-                    off = [(batch.inputs[name] - near).square().sum() for name, near in mean.items()]
-                    return self.alpha * squared(batch.pairs()) + self.gamma * torch.stack(off).sum()
+            def objective(batch: Batch, mean: dict[str, Tensor] = mean) -> Tensor:
+                off = [(batch.inputs[name] - near).square().sum() for name, near in mean.items()]
+                return self.alpha * squared(batch.pairs()) + self.gamma * torch.stack(off).sum()
 
-                for dummies in group:
-                    move(server, dummies, objective, self.rate, iteration)
-                reporter.after(iteration, middle)
-            chances = torch.stack([torch.softmax(d.logits.values, dim=1) for d in group]).mean(0)
-            return reporter.guess(middle(), chances)
+            for dummies in group:
+                move(server, dummies, objective, self.rate, iteration)
+            reporter.after(iteration, middle)
+        chances = torch.stack([torch.softmax(d.logits.values, dim=1) for d in group]).mean(0)
+        return reporter.guess(middle(), chances)

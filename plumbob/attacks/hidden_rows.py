@@ -132,8 +132,10 @@ def _linked(seen: list[_Attendance], limit: int) -> dict[int, IntArray]:
     for one in seen:
         common = told & one.whole
         own = np.full(one.present.shape[1], -1, dtype=np.int64)
+        alone = one.whole & (one.present.sum(axis=1) == 1)
         for i, present in enumerate(one.present.T):
-            same = (there[:, common] == present[common]).all(axis=1) & bool(present[common].sum() >= AGAIN)
+            sure = present[common].sum() >= AGAIN or bool((present & alone & common).any())
+            same = (there[:, common] == present[common]).all(axis=1) & sure
             if same.sum() == 1:
                 own[i] = int(same.argmax())
             elif (

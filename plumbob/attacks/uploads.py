@@ -22,6 +22,8 @@ from plumbob.transcript import COORDINATOR, Message
 if TYPE_CHECKING:
     import torch
 
+STILL = 1e-4  # share of their length that parameters may move, or one gradient for each row may miss, to count as still
+
 
 @dataclass(frozen=True)
 class Worker:
@@ -208,6 +210,22 @@ class Uploads:
     def separated(self) -> bool:
         """Whether parameters stay as they are, and every row is told from all others by the batches that it is in."""
         return self.static and int(np.linalg.matrix_rank(self.indicator)) == self.indicator.shape[1]
+
+    @cached_property
+    def moved(self) -> float:
+        """How far parameters get from the first ones, as a share of their length; infinite where nobody wrote them down."""
+        if self.static:
+            return 0.0
+        if len(self.checkpoints) < 2:
+            return np.inf
+        return max(self._moved(plan.party) for plan in (*(w.plan for w in self.workers), self.top) if plan is not None)
+
+    def _moved(self, party: str) -> float:
+        first, *later = (
+            np.concatenate([a.ravel() for a in self.parameters(party, c).values()]) for c in self.checkpoints
+        )
+        far = max(float(np.linalg.norm(one - first)) for one in later)
+        return far / (float(np.linalg.norm(first)) or 1.0)
 
 
 def needs_coordinator(view: View) -> None:

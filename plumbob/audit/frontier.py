@@ -14,6 +14,7 @@ from typing import Literal
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import LEVELS, Summary, group, label_gain, summarise
+from plumbob.audit.limits import untried
 from plumbob.scoring.intervals import mean_and_margin
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
@@ -266,7 +267,7 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
         pictures=all(finding.score.images is not None for finding in findings),
-        untried=all(finding.score.untried for finding in findings),
+        untried=untried(summaries),
     )
 
 

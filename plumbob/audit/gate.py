@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.judge import LEVELS, Summary, Verdict, group, interval, summarise
+from plumbob.audit.limits import untried
 from plumbob.errors import BadInput, suggest
 
 LONGEST = 1_000  # characters of an expression
@@ -66,6 +67,7 @@ MEASURES: dict[str, Measure] = {
         Measure("min_accuracy", "share of the rows that the model gives the right class", 0.0, more_is_better=True),
     )
 }
+COLUMNS = ("max_gain", "leaking_columns", "exact_columns")  # measures of what attacks find in columns
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,13 @@ def _situation(part: object) -> Situation:
 
 
 def _check(condition: Condition, situation: Situation, parts: list[Summary], trials: list[Finding]) -> Check:
+    check = _measured(condition, situation, parts, trials)
+    if check.holds and condition.measure.name in COLUMNS and untried(parts):
+        return Check(condition, situation, False, None)  # not known is not safe
+    return check
+
+
+def _measured(condition: Condition, situation: Situation, parts: list[Summary], trials: list[Finding]) -> Check:
     name = condition.measure.name
     if name == "max_gain":
         return _largest(condition, situation, list(_columns(parts, condition).values()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
 from typing import TypeVar
 
@@ -28,6 +28,7 @@ LEAST_RANK = 0.1  # nor is a smaller lead in rank correlation
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
 SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
 UNPROVEN = "fails the stricter test that covers all columns, trials and settings at once"
+NOT_KNOWN = "not known"  # of a column in which an attack with limits found nothing
 LABEL = "the label"  # as reports name it among columns
 LABEL_LIMIT = 2.0  # standard errors above the most frequent class from which one trial's guess of labels counts
 
@@ -121,7 +122,7 @@ class Summary:
     label_baseline: float | None = None
     label: Verdict | None = None  # on the label, where the curious guessed it
     certificate: str = ""
-    untried: str = ""  # why the attack claims nothing, where that is its own limit
+    untried: str = ""  # what the attack does not handle in some trial: not known, where it finds nothing
     rows_at_risk: dict[str, float] = field(default_factory=dict)  # means over trials
 
     @property
@@ -147,7 +148,16 @@ def group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[I
     return groups
 
 
+def _untried(trials: Sequence[Finding]) -> str:
+    """What an attack does not handle. One trial is enough: each is another split that could be the real one."""
+    reasons = [trial.score.untried for trial in trials if trial.score.untried]
+    if not reasons:
+        return ""
+    return reasons[0] if len(reasons) == len(trials) else f"{reasons[0]}, in {len(reasons)} of {len(trials)} trials"
+
+
 def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
+    limit = _untried(trials)
     labelled = [t for t in trials if t.score.label_accuracy is not None and t.score.label_baseline is not None]
     spoken = [trial for trial in trials if any(column.claims for column in trial.score.columns)]
     trials = spoken or trials  # a tree that asks for no unknown column says nothing, right or wrong
@@ -160,6 +170,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         judge_column(parts, scores[0].metric, min(s.rows for s in scores), settings * len(columns))
         for parts in columns.values()
     ]
+    verdicts = [replace(v, words=NOT_KNOWN) if limit and v.level == "none" else v for v in verdicts]
     return Summary(
         setting=setting,
         metric=scores[0].metric,
@@ -187,7 +198,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         label_baseline=_mean([trial.score.label_baseline for trial in labelled]),
         label=judge_label(labelled, settings) if labelled else None,
         certificate=_certificate([trial.certificate for trial in trials]),
-        untried=trials[0].score.untried,
+        untried=limit,
         rows_at_risk=_means([score.rows_at_risk for score in scores]),
     )
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
@@ -22,9 +24,9 @@ from plumbob.audit import sweep
 from plumbob.audit.gate import Gate
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
-from plumbob.defences import Defence, defence_named
+from plumbob.defences import DEFENCES, Defence, defence_named
 from plumbob.errors import BadInput
-from plumbob.protocols import TRAINING, SplitModels, TrainingProtocol, any_protocol_named
+from plumbob.protocols import PROTOCOLS, TRAINING, SplitModels, TrainingProtocol, any_protocol_named
 from plumbob.protocols.base import Protocol
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox, threat_named
 
@@ -179,6 +181,12 @@ class ThreatPlan(_Part):
 _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
 
 
+def _by_signature(kind: Callable[..., object] | None, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings in the order in which their kind takes them; those that it does not know last, to be refused."""
+    places = [] if kind is None else list(signature(kind).parameters)
+    return dict(sorted(settings.items(), key=lambda one: places.index(one[0]) if one[0] in places else len(places)))
+
+
 class Chosen(_Part):
     """Something chosen by name, with settings."""
 
@@ -187,9 +195,14 @@ class Chosen(_Part):
 
     @field_validator("settings")
     @classmethod
-    def _no_name(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def _in_order(cls, settings: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """In the order of the constructor: titles, and the seeds made of them, do not hang on the order in the plan."""
         if "name" in settings:
             raise ValueError("'name' is no setting; it stands beside 'settings'")
+        return cls._ordered(str(info.data.get("name")), settings)
+
+    @classmethod
+    def _ordered(cls, name: str, settings: dict[str, Any]) -> dict[str, Any]:
         return settings
 
     @property
@@ -205,6 +218,10 @@ class ProtocolPlan(Chosen):
     model: Path | None = None
     columns: tuple[str, ...] | None = None
     sha256: str | None = None  # of the model's file: findings are about these bytes
+
+    @classmethod
+    def _ordered(cls, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+        return _by_signature({**PROTOCOLS, **TRAINING}.get(name), settings)
 
     @model_validator(mode="after")
     def _one_model(self) -> ProtocolPlan:
@@ -230,6 +247,17 @@ class ProtocolPlan(Chosen):
 
 class DefencePlan(Chosen):
     """A defence and its settings."""
+
+    @classmethod
+    def _ordered(cls, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+        if "+" not in name:
+            return _by_signature(DEFENCES.get(name), settings)
+        parts = [part.strip() for part in name.split("+")]
+        given = {
+            key: _by_signature(DEFENCES.get(key), own) if isinstance(own, dict) else own
+            for key, own in settings.items()
+        }
+        return dict(sorted(given.items(), key=lambda one: parts.index(one[0]) if one[0] in parts else len(parts)))
 
     def defence(self) -> Defence:
         return defence_named(self.name, **self.settings)

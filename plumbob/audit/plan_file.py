@@ -113,6 +113,11 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool, look: bool
         plan["attacks"] = list(attacks())
     if isinstance(plan.get("attacks"), str):
         plan["attacks"] = [plan["attacks"]]
+    if isinstance(plan.get("attacks"), list) and any(isinstance(attack, Mapping) for attack in plan["attacks"]):
+        raise BadInput(
+            "'attacks': expected names, such as [cafe, dlg], got keys and values; a plan runs attacks with their default "
+            "settings, others are for Python"
+        )
     if isinstance(plan.get("unknown"), int | float):
         plan["unknown"] = [plan["unknown"]]
     return plan

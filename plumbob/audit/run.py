@@ -12,7 +12,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -23,12 +23,14 @@ from threadpoolctl import threadpool_limits
 
 from plumbob import __version__, bundle
 from plumbob.attacks import Guess, attack_named
+from plumbob.attacks.base import nothing
 from plumbob.audit.finding import Finding
 from plumbob.audit.flows import flows_of
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.audit.source import Source
 from plumbob.audit.sweep import fits, in_training, points
 from plumbob.defences import Defence
+from plumbob.errors import Unfit
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import Model, Protocol, column_positions, predict
@@ -313,7 +315,7 @@ def _finding(
 ) -> Finding:
     view = cut(done.log, case.remaining)
     started = time.perf_counter()
-    guess = attack_named(case.attack).run(view, generator(plan.seed, "attack", words))
+    guess = _guess(plan, unit, case, view, generator(plan.seed, "attack", words))
     seconds = time.perf_counter() - started
     judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", words))
     if show is not None and judged.images is not None:
@@ -350,6 +352,16 @@ def _finding(
         usual_class=done.usual,
         flows=flows_of(done.log, recorded=source.recorded is not None) if unit.trial == 0 else (),
     )
+
+
+def _guess(plan: Plan, unit: Unit, case: Case, view: View, rng: np.random.Generator) -> Guess:
+    """What the attack says; one that does not fit the network stops the audit only where no other looks at the same."""
+    try:
+        return attack_named(case.attack).run(view, rng)
+    except Unfit as error:
+        if not any(replace(other, attack=case.attack) == case for other in cases(plan, unit) if other != case):
+            raise
+        return nothing(view, str(error))
 
 
 def training_losses(log: Transcript) -> tuple[tuple[int, float], ...]:

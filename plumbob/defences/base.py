@@ -24,6 +24,7 @@ class Defence(ABC):
     summary: ClassVar[str]
     point: ClassVar[str]  # inputs, training, embeddings, gradients, scores, knowledge
     paper: ClassVar[str] = ""
+    begins: ClassVar[str] = ""  # why what others at its point have changed would be lost in it, so that it comes first
 
     @overload
     def protect(self, protocol: Protocol) -> Protocol: ...
@@ -52,6 +53,10 @@ class Defence(ABC):
     def threat(self, threat: Threat) -> Threat:
         """What remains of a threat's knowledge (point `knowledge`)."""
         return threat
+
+    def changes(self, point: str) -> bool:
+        """Whether it changes what defences named after it are given at a point."""
+        return self.point == point
 
     def known(self) -> dict[str, Array]:
         """What the attacker knows of the defence: by default all its settings. A defence is judged with this known."""
@@ -86,6 +91,10 @@ class Combined(Defence):
 
     def __init__(self, parts: Sequence[Defence]) -> None:
         self.parts = tuple(parts)
+        for place, part in enumerate(self.parts):
+            lost = [other.name for other in self.parts[:place] if part.begins and other.changes(part.point)]
+            if lost:
+                raise BadInput(f"{part.name} {part.begins}, so it must come before {lost[0]}: name it first")
 
     def protect_model(self, protocol: Protocol) -> Protocol:
         # What changes training comes before what only watches it.

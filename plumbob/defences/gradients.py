@@ -21,6 +21,9 @@ class GradientDefence(Defence):
     def begin(self, outline: Outline) -> Guard:
         """The guard of one training."""
 
+    def changes(self, point: str) -> bool:
+        return super().changes(point) and not self.last
+
     def protect_training(self, protocol: TrainingProtocol) -> TrainingProtocol:
         if not isinstance(protocol, SplitTraining):
             return protocol

@@ -21,6 +21,9 @@ class HiddenIndices(GradientDefence):
     summary = "parties permute the rows secretly in every round: the server's row numbers mean nothing"
     paper = "plumbob"
 
+    def changes(self, point: str) -> bool:
+        return False  # it changes which rows gradients are of, and no gradient
+
     def begin(self, outline: Outline) -> Guard:
         return _Hidden(self)
 

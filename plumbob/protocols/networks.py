@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.errors import BadInput, suggest
+from plumbob.errors import BadInput, Unfit, suggest
 from plumbob.files import parse_json
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def first_linear(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[str, to
         for hook in hooks:
             hook.remove()
     if not reached:
-        raise BadInput(
+        raise Unfit(
             "this network has no fully connected layer (torch.nn.Linear), so its gradients do not open this way"
         )
     return names[id(reached[0])], reached[0]

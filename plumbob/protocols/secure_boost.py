@@ -38,6 +38,7 @@ class SecureBoost(TrainingProtocol):
     def __init__(
         self,
         *,
+        key_bits: int = 2_048,
         trees: int = 10,
         depth: int = 3,
         shrinkage: float = 0.3,
@@ -46,7 +47,6 @@ class SecureBoost(TrainingProtocol):
         bins: int = 32,
         binning: Binning = "fate",
         loss: Loss = "logistic",
-        key_bits: int = 2_048,
         packed: bool = True,
         precision: int | None = None,
         sample: float = 1.0,

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.audit.judge import LEVELS, SHARES, UNPROVEN, Summary, Verdict, group
+from plumbob.audit.judge import LEVELS, NOT_KNOWN, SHARES, UNPROVEN, Summary, Verdict, group
+from plumbob.audit.limits import untried
 from plumbob.errors import one_line
 from plumbob.threats import THREATS
 
@@ -82,6 +83,8 @@ class ColumnAnswer:
     @property
     def badge(self) -> str:
         """The level in a word or two; two values have no order."""
+        if self.words == NOT_KNOWN:
+            return NOT_KNOWN
         return "high or low only" if self.level == "order" and self.verdict.two_values else LEVEL_WORDS[self.level]
 
     @property
@@ -131,9 +134,10 @@ class Answer:
     def headline(self) -> str:
         total = len(self.columns)
         if not self.leaking and self.label:
-            return f"Yes: the label leaks to {self.scene.learner}; no leak was found in {count(total, self.noun)}"
+            rest = "it is not known what leaks of" if self.untried else "no leak was found in"
+            return f"Yes: the label leaks to {self.scene.learner}; {rest} {count(total, self.noun)}"
         if not self.leaking and self.untried:
-            return f"Not known: no attack here handles this, and nothing was tried on {count(total, self.noun)}"
+            return f"Not known: what would tell was not tried, and nothing was found in {count(total, self.noun)}"
         if not self.leaking:
             return f"No leak above baseline was found in {count(total, self.noun)}"
         verb = "leaks" if self.leaking == 1 else "leak"
@@ -143,7 +147,7 @@ class Answer:
     @property
     def untried(self) -> bool:
         """Whether no attack handles the scene, so that no leak found means nothing."""
-        return bool(self.summaries) and all(summary.untried for summary in self.summaries)
+        return untried(self.summaries)
 
     @property
     def breakdown(self) -> str:
@@ -156,7 +160,7 @@ class Answer:
             "order": "with high values told from low ones only"
             if all(column.verdict.two_values for column in self.columns if column.level == "order")
             else "in the order of their rows only",
-            "none": "without a leak above baseline",
+            "none": "of which nothing is known" if self.untried else "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
         said = f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
@@ -196,8 +200,12 @@ def overall(found: Sequence[Answer]) -> str:
     worst = worst_columns(bare or found)
     leaking = sum(column.level in LEAKS for column in worst)
     label_too = any(answer.label for answer in bare or found)
+    unknown = sum(answer.untried for answer in bare or found)
     if not leaking and label_too:
-        return f"Yes: the label leaks; no leak was found in {count(len(worst), nouns(found))}"
+        rest = "it is not known what leaks of" if unknown else "no leak was found in"
+        return f"Yes: the label leaks; {rest} {count(len(worst), nouns(found))}"
+    if not leaking and unknown:
+        return f"Not known: what would tell was not tried in {unknown} of {count(len(bare or found), 'situation')}"
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"
     said = f"Yes: {leaking} of {count(len(worst), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
@@ -231,8 +239,8 @@ def labels(answer: Answer) -> str:
 def how(answer: Answer) -> str:
     """By which attack, and how exactly at worst."""
     if not answer.leaking:
-        spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims)
         limits = {s.setting.attack: s.untried for s in answer.summaries if s.untried}
+        spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims and s.setting.attack not in limits)
         mute = [label(attack) for attack in answer.attacks if attack not in spoke and attack not in limits]
         untried = " ".join(f"Not tried: {label(attack)}, because {reason}." for attack, reason in limits.items())
         without = f"Tried without success{f' on {answer.noun}s' if answer.label else ''}"

@@ -70,6 +70,8 @@ def _power(answer: Answer) -> int:
 def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     """Whether what was learnt was learnt in spite of it."""
     worst = max(scenes, key=lambda answer: (LEVELS.index(answer.level), answer.leaking, -_power(answer)), default=None)
+    if worst is not None and not worst.leaking and worst.untried:
+        return "What would tell was not tried, so that nothing is known of what leaks."
     if worst is None or not worst.leaking:
         return "No attack that was tried learnt anything; that is no proof."
     learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"

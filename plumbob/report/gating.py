@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from plumbob.audit.gate import Breach, Check, Gate, Situation
+from plumbob.audit.gate import COLUMNS, Breach, Check, Gate, Situation
 from plumbob.report import answer as words
 from plumbob.report.terminal import say
 
@@ -78,6 +78,8 @@ def _what(check: Check, breach: Breach) -> str:
 def _unmeasured(measure: str) -> str:
     if measure == "min_accuracy":
         return "not measured, since the model did not learn in this audit"
+    if measure in COLUMNS:
+        return "not known, since what would tell was not tried"
     return "not measured, since no attack here guesses labels"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from plumbob.attacks.base import Branches, Guess
+from plumbob.attacks.base import Branches, Guess, finite
 from plumbob.attacks.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
@@ -88,7 +88,7 @@ class Score:
     rows_at_risk: dict[str, float] = field(
         default_factory=dict
     )  # counts of rows, see `scoring.rows`; empty if not counted
-    untried: str = ""  # why the attack claims nothing, where that is a limit of the attack and no merit of a defence
+    untried: str = ""  # what the attack does not handle here, so that finding nothing means nothing
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
@@ -111,11 +111,14 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
-    guess = dealt(guess, truth, view)
-    judged = _score_columns(guess, truth, view, rng)
-    if guess.untried:
-        return replace(judged, untried=guess.untried, columns=tuple(replace(c, claims=0) for c in judged.columns))
+    guess = dealt(finite(guess), truth, view)
+    judged = replace(_score_columns(guess, truth, view, rng), untried=guess.untried)
+    if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
+        # The same for all rows says nothing of any. What differs counts where it is right, whatever the attack's limits.
+        judged = replace(judged, columns=tuple(replace(column, claims=0) for column in judged.columns))
     if guess.labels is None or truth.label is None or view.active in view.curious:
+        return judged
+    if guess.untried and (guess.labels < 0).all():
         return judged
     usual = int(np.bincount(truth.label).max())
     right = float(np.mean(guess.labels == truth.label))  # a row of which nothing is said counts as wrong

@@ -13,13 +13,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from plumbob.attacks import attack_named, attacks
 from plumbob.attacks.batch_norm_prior import Prior, moments
 from plumbob.attacks.cafe import Cafe, CafeSingleLoop, Optimizer, State
 from plumbob.attacks.cosine_gradients import angle
 from plumbob.attacks.dlg import Dlg
-from plumbob.attacks.gradient_matching import Batch, Dummies, Pairs, RowAdam, Server, squared, variation
+from plumbob.attacks.gradient_matching import Batch, Dummies, Pairs, RowAdam, Server, ServerAttack, squared, variation
 from plumbob.attacks.group_consistency import GroupConsistency
 from plumbob.attacks.sapag import kernel
+from plumbob.defences import HiddenIndices, defence_named
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, halves, split, split_at_random
 from plumbob.protocols import SplitTraining
@@ -322,3 +324,24 @@ def test_table_9_is_at_hand() -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, object], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         Cafe(**wrong)
+
+
+@pytest.mark.parametrize("defence", ["hidden_indices", "secure_aggregation"])
+@pytest.mark.parametrize("name", [n for n, attack in attacks().items() if isinstance(attack, ServerAttack)])
+def test_what_cannot_be_matched_is_not_tried(name: str, defence: str) -> None:
+    federation = split_at_random(made_table(rows=24), 4, np.random.default_rng(0))
+    protocol = defence_named(defence).protect(SplitTraining(width=8, outputs=4, batch_size=6, rounds=8))
+    view = cut(protocol.train(federation, federation, np.random.default_rng(0)), THREATS["coordinator"])
+    guess = attack_named(name).run(view, np.random.default_rng(0))
+    assert guess.untried
+    assert guess.values is not None
+    assert (guess.values == 0.5).all()
+    assert guess.labels is not None
+    assert (guess.labels == -1).all()
+
+
+def test_a_server_that_colludes_matches_by_the_rows_that_were_taken() -> None:
+    federation = split_at_random(made_table(rows=24), 3, np.random.default_rng(0))
+    protocol = HiddenIndices().protect(SplitTraining(width=8, outputs=4, batch_size=6, rounds=8))
+    view = cut(protocol.train(federation, federation, np.random.default_rng(0)), THREATS["corrupted-coordinator"])
+    assert not Dlg(iterations=2).run(view, np.random.default_rng(0)).untried

@@ -154,10 +154,16 @@ def test_rows_that_strangers_have_as_well_are_nobodys() -> None:
 
 
 def test_alone_in_a_batch_everybody_comes_out() -> None:
-    guess, judged = attacked(trained(made_pictures(40, side=16), batch_size=1, rounds=30))
+    """Seen once is enough: of 20 people 15 are in some of 30 rounds, five of them in one only."""
+    log = trained(made_pictures(40, side=16), batch_size=1, rounds=30)
+    taken = cut(log, THREATS["corrupted-coordinator"]).notes["rows taken"]
+    there = len(np.unique(taken))
+    assert (np.unique(taken, return_counts=True)[1] == 1).any()
+    guess, judged = attacked(log)
     assert guess.people is not None
+    assert len(guess.people) == there
     assert judged.images is not None
-    assert judged.images.exact >= 0.8 * len(guess.people) / ROWS
+    assert judged.images.exact >= 0.8 * there / ROWS
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ import pytest
 
 from plumbob.audit.finding import Finding
 from plumbob.audit.frontier import Mark, Option, dominates, estimate, frontier, frontiers, recommend
+from plumbob.audit.gate import Gate
+from plumbob.audit.judge import summarise
+from plumbob.report.answer import answers, how
 from tests.report import samples
 
 
@@ -198,3 +201,47 @@ def test_what_a_defence_costs_is_not_known_of_a_model_that_did_not_learn() -> No
     still = [replace(finding(name, 0, [0.01]), trained=False) for name in ("none", "a")]
     (made,) = frontiers(still)
     assert "not known" in _cost(made, made.options[-1])
+
+
+def limited(defence: str, trial: int, errors: list[float], **changes: object) -> Finding:
+    made = finding(defence, trial, errors, **changes)
+    return replace(made, score=replace(made.score, untried="a limit"))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: int) -> None:
+    trials = [finding("wall", first, [0.06]), limited("wall", 1 - first, [0.06])]
+    found = [*(finding("none", trial, [0.001]) for trial in range(2)), *sorted(trials, key=lambda f: f.trial)]
+    (made,) = frontiers(found)
+    assert made.options[1].untried
+    assert made.recommended == ""
+    (answer,) = (a for a in answers(summarise(found)) if a.scene.defence == "wall")
+    assert answer.headline == "Not known: what would tell was not tried, and nothing was found in 1 column"
+    assert how(answer) == "Not tried: box solving, because a limit, in 1 of 2 trials."
+    assert answer.columns[0].words == answer.columns[0].badge == "not known"
+    assert not any(c.holds for c in Gate.parse("max_gain < 0.5").check(found))
+
+
+def test_one_attack_that_handles_it_is_enough() -> None:
+    found = [finding("none", 0, [0.001]), limited("wall", 0, [0.06]), finding("wall", 0, [0.06], attack="other")]
+    (made,) = frontiers(found)
+    assert not made.options[1].untried
+    assert made.recommended == "wall"
+
+
+@pytest.mark.parametrize(
+    ("untold", "told", "unknown"), [("gradient_peeling", "dlg", True), ("dlg", "gradient_peeling", False)]
+)
+def test_weaker_rivals_tell_nothing_where_the_stronger_attack_is_not_tried(
+    untold: str, told: str, unknown: bool
+) -> None:
+    defended = [limited("wall", 0, [0.06], attack=untold), finding("wall", 0, [0.06], attack=told)]
+    (made,) = frontiers([finding("none", 0, [0.001]), *defended])
+    assert made.options[1].untried is unknown
+
+
+def test_a_leak_that_an_attack_with_limits_finds_is_a_leak() -> None:
+    found = [limited("none", 0, [0.001]), limited("wall", 0, [0.001])]
+    (made,) = frontiers(found)
+    assert {option.level for option in made.options} == {"leak"}
+    assert all(answer.headline.startswith("Yes") for answer in answers(summarise(found)))

@@ -6,10 +6,11 @@ import contextlib
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.audit.plan import Plan
+from plumbob.audit.plan import Plan, ProtocolPlan
 from plumbob.audit.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
 from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
@@ -62,6 +63,38 @@ def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
     assert parties["b"].file == tmp_path / "sub" / "b.csv"
 
 
+@pytest.mark.parametrize(
+    ("key", "name", "settings"),
+    [
+        ("protocols", "split_training", {"width": 16, "outputs": 4, "batch_size": 6}),
+        ("defences", "noise", {"sigma": 0.1, "clip": True}),
+        (
+            "defences",
+            "dp_gradients+fake_gradients",
+            {"dp_gradients": {"epsilon": 1.0, "clip": 2.0}, "fake_gradients": {"sigma": 1.0, "count": 5}},
+        ),
+    ],
+)
+def test_settings_mean_the_same_in_any_order(key: str, name: str, settings: dict) -> None:
+    """Seeds are made of titles, so these have to be the same."""
+    turned = {k: dict(reversed(v.items())) if isinstance(v, dict) else v for k, v in reversed(settings.items())}
+    titles = [getattr(make_plan({key: [{"name": name, "settings": one}]}), key)[0].title for one in (settings, turned)]
+    assert titles[0] == titles[1]
+    listed = {key: [{"name": name, "settings": one} for one in (settings, turned)]}
+    with pytest.raises(BadInput, match="listed twice with the same settings"):
+        make_plan(listed)
+
+
+def test_plans_of_the_docs_are_in_order() -> None:
+    """Another order would give other seeds, and other numbers than those in docs/results."""
+    docs = Path(__file__).parents[2] / "docs"
+    paths = [*docs.glob("examples/*.yaml"), *docs.glob("results/**/plan.yaml")]
+    parts = [part for path in paths for part in yaml.safe_load(path.read_text())["protocols"] if "settings" in part]
+    assert parts
+    for part in parts:
+        assert list(ProtocolPlan(**part).settings) == list(part["settings"])
+
+
 def test_a_threat_is_made_of_grants() -> None:
     plan = make_plan({"threats": [{"name": "spy", "knows": ["model"], "auxiliary_rows": 20, "colluding": ["b"]}]})
     threat = plan.threats[0].threat()
@@ -83,6 +116,15 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"protocols": ["logistic"]}, "did you mean 'logistic_regression'?"),
         ({"protocols": [{"name": "random_forest", "settings": {"tree": 5}}]}, "did you mean 'trees'?"),
         ({"attacks": ["equation_solvin"]}, "did you mean 'equation_solving'?"),
+        (
+            {"attacks": [{"name": "cafe", "settings": {"iterations": 5}}]},
+            "'attacks': expected names, such as [cafe, dlg]",
+        ),
+        ({"attacks": [{"name": "cafe"}]}, "a plan runs attacks with their default settings"),
+        (
+            {"defences": ["fake_gradients+dp_gradients"]},
+            "dp_gradients clips the rows' own gradients, so it must come before fake_gradients: name it first",
+        ),
         ({"defences": ["verify"]}, "no defence 'verify'"),
         ({"threats": [{"name": "x", "knows": ["everything"]}]}, "'threats.0.knows.0'"),
         ({"threats": ["actve"]}, "did you mean 'active'?"),

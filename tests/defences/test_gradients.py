@@ -148,6 +148,19 @@ def test_two_at_once_and_masks_come_last() -> None:
     assert [guard.name for guard in both.guards] == ["sparse_gradients", "secure_aggregation"]
 
 
+@pytest.mark.parametrize("name", ["sparse_gradients", "quantised_gradients", "fake_gradients"])
+def test_what_would_be_lost_in_clipping_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=f"dp_gradients clips the rows' own gradients, so it must come before {name}"):
+        defence_named(f"{name}+dp_gradients")
+    defence_named(f"dp_gradients+{name}")
+
+
+@pytest.mark.parametrize("name", ["hidden_indices", "secure_aggregation"])
+def test_rows_and_masks_may_be_named_before_clipping(name: str) -> None:
+    """The first changes no gradient, and masks come last however they are named."""
+    defence_named(f"{name}+dp_gradients")
+
+
 def test_other_protocols_stay_as_they_are() -> None:
     for protocol in (LogisticRegression(), EncryptedRegression(key_bits=0)):
         assert all(defence_named(name).protect(protocol) is protocol for name in NAMES)

@@ -12,6 +12,9 @@ import torch
 from torch import nn
 
 from plumbob.attacks.uploads import Uploads
+from plumbob.audit.plan_file import make_plan
+from plumbob.audit.run import run
+from plumbob.audit.source import open_source
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
@@ -146,6 +149,23 @@ def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_lin
     assert "say --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
     assert not (tmp_path / "out").exists()
     assert "no fully connected layer" in refused(plumbob(*command, "--trust-code", cwd=tmp_path, env=here))
+
+
+def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None:
+    settings = {"network": f"{__name__}:no_linear", "batch_size": 10, "rounds": 8}
+    raw = {
+        "data": "breast",
+        "unknown": [0.5],
+        "trials": 1,
+        "rows": 50,
+        "threats": ["coordinator"],
+        "attacks": ["gradient_peeling", "dlg"],
+        "protocols": [{"name": "split_training", "settings": settings}],
+    }
+    plan = make_plan(raw, trust_code=True).filled()
+    peeling, dlg = (finding for part in run(plan, open_source(plan.data, 0)) for finding in part)
+    assert "no fully connected layer" in peeling.score.untried
+    assert not dlg.score.untried
 
 
 def test_networks_of_other_packages_need_trust() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.attacks.base import Branches, Guess
+from plumbob.attacks.base import Branches, Guess, nothing
 from plumbob.attacks.posterior_mean import without_scores
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, THREATS, cut
@@ -111,3 +111,28 @@ def test_a_guess_of_another_shape_is_refused() -> None:
 def test_the_order_of_columns_is_the_truths() -> None:
     view, truth = setting()
     assert truth.names == view.unknown_names
+
+
+def test_what_an_attack_with_limits_finds_counts() -> None:
+    view, truth = setting()
+    judged = score(Guess(truth.names, truth.values, untried="a limit"), truth, view, RNG)
+    assert judged.untried == "a limit"
+    assert all(column.claims and column.gain == 1 for column in judged.columns)
+
+
+def test_an_attack_with_limits_that_says_the_same_of_all_rows_claims_nothing() -> None:
+    view, truth = setting()
+    judged = score(nothing(view, "a limit"), truth, view, RNG)
+    assert not any(column.claims for column in judged.columns)
+    assert judged.label_accuracy is None
+
+
+def test_numbers_that_are_none_are_not_known_and_the_others_count() -> None:
+    view, truth = setting()
+    broken = truth.values.copy()
+    broken[:, 0] = np.nan
+    judged = score(Guess(truth.names, broken), truth, view, RNG)
+    assert "not finite" in judged.untried
+    assert np.isfinite(judged.error)
+    assert judged.columns[0].gain <= 0
+    assert all(column.gain == 1 for column in judged.columns[1:])
