@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,22 +25,15 @@ from threadpoolctl import threadpool_limits
 
 from plumbob.attacks import aggregated_gradients, hidden_rows
 from plumbob.attacks.base import NAMELESS, Attack, Guess
-from plumbob.attacks.defended_gradients import (
-    Estimates,
-    Expected,
-    changed,
-    estimates,
-    expected_inputs,
-    orders_only,
-    told,
-)
+from plumbob.attacks.batch_labels import labels
+from plumbob.attacks.defended_gradients import Estimates, Expected, changed, estimates_of, expected_inputs, orders_only
 from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker, needs_coordinator
+from plumbob.attacks.without_bias import Layer, gradients_above, way_up
 from plumbob.crypto.cores import available
-from plumbob.errors import BadInput, boolean
+from plumbob.errors import boolean
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.networks import first_linear, one_thread, precision, representation
-from plumbob.protocols.split_training import TOP
 from plumbob.threats import View
 
 if TYPE_CHECKING:
@@ -71,8 +64,11 @@ class GradientPeeling(Attack):
         uploads = Uploads(view)
         if uploads.hidden:
             return self._nameless(uploads, rng)
-        values, _ = self._peeled(uploads, [peeled for _, peeled in _ways(uploads, rng)])
-        return Guess(view.unknown_names, values=values, labels=labels(uploads))
+        parts = list(_ways(uploads, rng))
+        values, found = self._peeled(uploads, parts)
+        return Guess(
+            view.unknown_names, values=values, labels=labels(uploads), untried="" if found.any() else _untried(parts)
+        )
 
     def _nameless(self, uploads: Uploads, rng: np.random.Generator) -> Guess:
         """People in no order, where the marks that they leave in gradients tell who is in which batch."""
@@ -88,11 +84,11 @@ class GradientPeeling(Attack):
         renamed = hidden_rows.renamed(uploads, layers, rng)
         if not renamed.marks:
             return nothing
-        values, found = self._peeled(uploads, [_Peeled(renamed, worker) for worker in uploads.attacked])
+        parts = [_Peeled(renamed, worker) for worker in uploads.attacked]
+        values, found = self._peeled(uploads, parts)
         if not found.any():
-            return replace(
-                nothing, untried="rows are told apart in some batches, and are not followed through all of them"
-            )
+            lost = "rows are told apart in some batches, and are not followed through all of them"
+            return replace(nothing, untried=_untried(parts) or lost)
         classes = labels(renamed)
         return Guess(
             names,
@@ -130,19 +126,24 @@ def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
     return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
 
 
-def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[tuple[Worker, _Peeled]]:
+def _untried(parts: list[_Peeled]) -> str:
+    """The first worker's reason, if any has one."""
+    return next((part.untried for part in parts if part.untried), "")
+
+
+def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[_Peeled]:
     """How each worker's columns are found; none where only sums over workers are known and do not open."""
     if "secure_aggregation/on" in uploads.view.defence:
         sums = aggregated_gradients.opened(uploads)
         for worker in uploads.attacked if sums is not None else []:
             if sums is not None:
-                yield worker, _Summed(uploads, worker, sums)
+                yield _Summed(uploads, worker, sums)
         return
     for worker, own in zip(uploads.attacked, rng.spawn(len(uploads.attacked)), strict=True):
         if changed(uploads.view.defence):
-            yield worker, _Doubted(uploads, worker)
+            yield _Doubted(uploads, worker)
         else:
-            yield worker, _Peeled(uploads, worker) if uploads.static else _Followed(uploads, worker, own)
+            yield _Peeled(uploads, worker) if uploads.static else _Followed(uploads, worker, own)
 
 
 class _Peeled:
@@ -161,8 +162,25 @@ class _Peeled:
     def gradients(self, key: str) -> Gradients:
         return self.uploads.gradients(self.worker.name, key)
 
+    @cached_property
+    def way(self) -> list[Layer] | str:
+        """Where the first fully connected layer has no bias: the layers up to one that has, or why they do not tell."""
+        return [] if self.layer.bias is not None else way_up(self.uploads, self.worker, self.module, self.layer)
+
+    @property
+    def untried(self) -> str:
+        """Why nothing is sought, where that is a limit of this way."""
+        return self.way if isinstance(self.way, str) else ""
+
+    def _nothing(self) -> tuple[FloatArray, Inputs]:
+        rows = len(self.uploads.view.own)
+        inner = Inputs(np.zeros((rows, self.layer.in_features)), np.zeros(rows, dtype=bool))
+        return np.zeros((rows, self.layer.out_features)), inner
+
     def first(self) -> tuple[FloatArray, Inputs]:
         """Of the first fully connected layer: the rows' gradients at its outputs, and what they put into it."""
+        if self.untried:
+            return self._nothing()
         above, separation = self._above()
         return above, self._representation(above, separation)
 
@@ -180,10 +198,12 @@ class _Peeled:
         if blocks == []:
             return inner
         rows = np.flatnonzero(inner.found)
+        if not len(rows):
+            return Inputs(np.full((len(inner.values), self.worker.plan.inputs), 0.5), inner.found)
         shape = self.worker.plan.shape
         y = torch.from_numpy(inner.values[rows].astype(self.dtype))
         x = None
-        if blocks is not None and len(rows):
+        if blocks is not None:
             outer = torch.from_numpy(above[rows].astype(self.dtype)) @ self.layer.weight
 
             def weights(key: str, part: slice) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -199,41 +219,11 @@ class _Peeled:
 
     def _above(self) -> tuple[FloatArray, Separation]:
         """V: the rows' gradients at the first fully connected layer's outputs."""
-        key = f"{self.key}.bias" if self.layer.bias is not None else f"{self.key}.weight"
-        own = self.gradients(key)
+        if isinstance(self.way, list) and self.way:
+            return gradients_above(self.uploads, self.way)
+        own = self.gradients(f"{self.key}.bias")
         separation = Separation.of(self.uploads, own.rounds)
-        if self.layer.bias is not None:
-            return separation.rows(own), separation
-        # Without a bias: what comes down from the next layer, at the units whose weights have any gradient.
-        reached = separation.rows(own).reshape(len(separation.determined), self.layer.out_features, -1)
-        alive = np.abs(reached).max(axis=2) > RANK * np.abs(reached).max()
-        return np.where(alive, self._from_above(), 0.0), separation
-
-    def _from_above(self) -> FloatArray:
-        """The gradients at the first layer's outputs before its activation's slope, from the next layer that has a bias."""
-        from torch import nn
-
-        worker = [(name, part) for name, part in self.module.named_modules() if isinstance(part, nn.Linear)]
-        after = worker[1] if len(worker) > 1 else None
-        if after is not None:
-            party, key, weight = self.worker.name, after[0], after[1].weight.numpy()
-        else:
-            party, key, weight = TOP, "", self._top_weights()
-        name = f"{key}.bias" if key else last_bias(self.uploads)
-        if name not in self.uploads.parameters(party, 0):
-            raise BadInput(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
-        bias = self.uploads.gradients(party, name)
-        return np.asarray(Separation.of(self.uploads, bias.rounds).rows(bias) @ weight)
-
-    def _top_weights(self) -> FloatArray:
-        """How the top network's outputs hang on this worker's: of a layer its part, of a sum one each."""
-        place = [worker.name for worker in self.uploads.workers].index(self.worker.name)
-        outputs = self.worker.plan.outputs
-        parameters = self.uploads.parameters(TOP, 0)
-        wide = [array for array in parameters.values() if array.ndim == 2]
-        if not wide:
-            return np.eye(outputs)
-        return np.asarray(wide[0][:, place * outputs : (place + 1) * outputs], dtype=np.float64)
+        return separation.rows(own), separation
 
     def _representation(self, above: FloatArray, separation: Separation) -> Inputs:
         """H: what the rows put into the first fully connected layer."""
@@ -350,15 +340,23 @@ class _Doubted(_Peeled):
         super().__init__(uploads, worker)
         self.trust = np.zeros(len(uploads.view.own))  # per row: how far its representation can be trusted
 
+    @property
+    def untried(self) -> str:
+        if self.layer.bias is not None:
+            return ""
+        return (
+            f"the first fully connected layer of '{self.worker.name}' has no bias, and a defence changes its gradients"
+        )
+
     def _estimates(self, key: str) -> Estimates:
-        return _estimates(self.uploads, self.worker.name, key)
+        return estimates_of(self.uploads, self.worker.name, key)
 
     def first(self) -> tuple[FloatArray, Inputs]:
-        above, _ = self._estimates(f"{self.key}.bias"), self._above()
-        weights = self.gradients(f"{self.key}.weight")
+        if self.untried:
+            return self._nothing()
+        above, weights = self._estimates(f"{self.key}.bias"), self.gradients(f"{self.key}.weight")
         if len(weights.rounds) < len(self.uploads.batches) or weights.values.shape[1] * len(above.values) > ROOM:
-            nothing = np.zeros((len(above.values), self.layer.in_features))
-            return above.values, Inputs(nothing, np.zeros(len(nothing), dtype=bool))
+            return self._nothing()
         before, own = self._expected(), self._estimates(f"{self.key}.weight")
         own = before.in_units(own) if orders_only(self.uploads.view.defence) else own
         inner, self.trust = expected_inputs(own, above, before)
@@ -387,32 +385,6 @@ class _Doubted(_Peeled):
         if self.trust.min() > NEARLY:
             return super()._own(key)
         return None, self.gradients(f"{key}.weight").cells
-
-
-def _estimates(uploads: Uploads, party: str, key: str) -> Estimates:
-    sent = uploads.gradients(party, key)
-    whole = int(np.prod(uploads.parameters(party, 0)[key].shape))
-    return estimates(uploads, sent.rounds, told(uploads.view.defence, sent, uploads.sizes[sent.rounds], whole))
-
-
-def last_bias(uploads: Uploads) -> str | None:
-    """The top network's parameter with a number for each class: the last bias."""
-    classes = len(uploads.view.classes)
-    keys = [key for key, array in uploads.parameters(TOP, 0).items() if array.shape == (classes,)]
-    return keys[-1] if keys else None
-
-
-def labels(uploads: Uploads) -> IntArray | None:
-    """Classes from the top network's last bias: the only negative cell of softmax - label."""
-    key = last_bias(uploads)
-    if key is None:
-        return None
-    if changed(uploads.view.defence):
-        return np.asarray(_estimates(uploads, TOP, key).values.argmin(axis=1))
-    gradients = uploads.gradients(TOP, key)
-    separation = Separation.of(uploads, gradients.rounds)
-    rows = separation.rows(gradients)
-    return np.where(separation.determined, rows.argmin(axis=1), -1)
 
 
 def on_grid(values: FloatArray, steps: FloatArray) -> FloatArray:

@@ -114,8 +114,10 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     guess = dealt(guess, truth, view)
     judged = _score_columns(guess, truth, view, rng)
     if guess.untried:
-        return replace(judged, untried=guess.untried, columns=tuple(replace(c, claims=0) for c in judged.columns))
+        judged = replace(judged, untried=guess.untried, columns=tuple(replace(c, claims=0) for c in judged.columns))
     if guess.labels is None or truth.label is None or view.active in view.curious:
+        return judged
+    if guess.untried and (guess.labels < 0).all():
         return judged
     usual = int(np.bincount(truth.label).max())
     right = float(np.mean(guess.labels == truth.label))  # a row of which nothing is said counts as wrong
