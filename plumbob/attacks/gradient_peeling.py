@@ -170,7 +170,7 @@ class _Peeled:
     @property
     def untried(self) -> str:
         """Why nothing is sought, where that is a limit of this way."""
-        return self.way if isinstance(self.way, str) else ""
+        return self.uploads.mixed or (self.way if isinstance(self.way, str) else "")
 
     def _nothing(self) -> tuple[FloatArray, Inputs]:
         rows = len(self.uploads.view.own)
@@ -275,7 +275,7 @@ class _Followed(_Peeled):
     def inputs(self) -> Inputs:
         from plumbob.attacks.moving_parameters import followed
 
-        rounds = [] if self._hardly_moved() else self._rounds()
+        rounds = [] if self.uploads.mixed or self._hardly_moved() else self._rounds()
         found = followed(rounds, len(self.uploads.view.own), self.worker.plan.shape) if rounds else None
         return found if found is not None and found.found.any() else super().inputs()
 
@@ -342,8 +342,8 @@ class _Doubted(_Peeled):
 
     @property
     def untried(self) -> str:
-        if self.layer.bias is not None:
-            return ""
+        if self.layer.bias is not None or self.uploads.mixed:
+            return self.uploads.mixed
         return (
             f"the first fully connected layer of '{self.worker.name}' has no bias, and a defence changes its gradients"
         )

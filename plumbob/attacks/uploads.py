@@ -14,7 +14,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import NetworkPlan
+from plumbob.protocols.networks import NETWORKS, NetworkPlan, mixing
 from plumbob.protocols.split_training import ROWS_TAKEN, TOP
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
@@ -84,6 +84,15 @@ class Uploads:
     @property
     def attacked(self) -> list[Worker]:
         return [worker for worker in self.workers if worker.attacked]
+
+    @cached_property
+    def mixed(self) -> str:
+        """Why no row has a gradient of its own, where some network mixes the rows of a batch; empty elsewhere."""
+        for plan in (*(w.plan for w in self.workers), self.top):
+            kind = "" if plan is None or plan.network in NETWORKS else mixing(plan.build())
+            if plan is not None and kind:
+                return f"{kind} in the network of '{plan.party}' mixes rows, so that none has a gradient of its own"
+        return ""
 
     @cached_property
     def batches(self) -> list[IntArray]:
@@ -187,7 +196,7 @@ class Uploads:
         )
         if plan is None:
             raise BadInput(f"this view names no network of '{party}'")
-        module = plan.build()
+        module = plan.tried()
         state = {key: torch.from_numpy(np.array(a)) for key, a in self.parameters(party, checkpoint).items()}
         own = dict(module.named_parameters())
         for key, parameter in own.items():
