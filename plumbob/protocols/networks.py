@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +26,7 @@ from plumbob.files import parse_json
 if TYPE_CHECKING:
     import torch
 
-WIDEST = 1_000_000  # units of a layer, or columns, that a view may speak of
+MOST_OUTPUTS, MOST_WIDTH = 10_000, 4_096  # that a plan or a view may ask for
 Shape = tuple[int, ...]  # of one row's input: (columns,) or (channels, height, width)
 
 
@@ -59,7 +60,7 @@ class NetworkPlan:
 
     @property
     def inputs(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     def to_array(self) -> Array:
         return np.frombuffer(json.dumps(asdict(self)).encode(), dtype=np.uint8)
@@ -75,9 +76,9 @@ class NetworkPlan:
         if not isinstance(plan.party, str) or not isinstance(plan.network, str) or not 1 <= len(plan.shape) <= 3:
             raise BadInput(f"{where}: expected the names of a party and a network, and a shape of 1 to 3 numbers")
         for number in plan.shape:
-            whole(f"{where}: shape", number, 1, WIDEST)
-        whole(f"{where}: outputs", plan.outputs, 1, WIDEST)
-        whole(f"{where}: width", plan.width, 1, WIDEST)
+            whole(f"{where}: shape", number, 1)
+        whole(f"{where}: outputs", plan.outputs, 1, MOST_OUTPUTS)
+        whole(f"{where}: width", plan.width, 1, MOST_WIDTH)
         boolean(f"{where}: double", plan.double)
         return plan
 

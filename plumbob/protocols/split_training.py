@@ -22,7 +22,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
 from plumbob.protocols.archive import Archive
-from plumbob.protocols.networks import NetworkPlan, known_network, mixing, one_thread, seeded
+from plumbob.protocols.networks import MOST_OUTPUTS, MOST_WIDTH, NetworkPlan, known_network, mixing, one_thread, seeded
 from plumbob.protocols.training import IN_THE_CLEAR, TrainingProtocol, opened
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -135,8 +135,8 @@ class SplitTraining(TrainingProtocol):
     ) -> None:
         self.network = network if network == "auto" else known_network("network", network)
         self.top = known_network("top", top)
-        self.outputs = whole("outputs", outputs, 1, 10_000)
-        self.width = whole("width", width, 1, 4_096)
+        self.outputs = whole("outputs", outputs, 1, MOST_OUTPUTS)
+        self.width = whole("width", width, 1, MOST_WIDTH)
         self.batch_size = whole("batch_size", batch_size, 1)
         self.rounds = whole("rounds", rounds, 0)  # 0: as many as separate the rows, and a quarter more
         one_of("batches", batches, get_args(Batches))
