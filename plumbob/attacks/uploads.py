@@ -224,9 +224,7 @@ class Uploads:
         sent = self.parameters(party, checkpoint)
         for key, array in sent.items():
             if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-                raise BadInput(
-                    f"parameter '{key}' of '{party}' in round {checkpoint}: expected finite numbers, got others"
-                )
+                raise BadInput(f"parameter '{key}' of '{party}' in round {checkpoint} holds NaN, infinity or no number")
         state = {key: torch.from_numpy(np.array(a)) for key, a in sent.items()}
         own = dict(module.named_parameters())
         for key, parameter in own.items():

@@ -58,7 +58,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("last rows", without("rows", 20), "the batch indices of every round, and those of round 20 are missing"),
     ("no parameters", without("parameter/"), "needs the networks' parameters|needs the parameters of 'active'"),
     ("first parameters", without("parameter/active/1.bias"), "'1.bias' of 'active'"),
-    ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "expected finite numbers"),
+    ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "in round 0 holds NaN"),
     ("floats", with_payload("rows", lambda a: a.astype(float)), "round 0: expected a list of whole row numbers"),
     ("two dimensions", with_payload("rows", lambda a: a.reshape(2, -1)), r"row numbers, got int64 of shape \(2, 3\)"),
     ("beyond", with_payload("rows", lambda a: a + 1_000), "round 0: expected row numbers from 0 to 19"),
