@@ -34,7 +34,21 @@ class Layer:
 
 
 def way_up(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module) -> list[Layer] | str:
-    """The layers from the first to the next one with a bias; or why there is no such way."""
+    """The layers from the first to the next one with a bias; or why that does not tell."""
+    found = _layers(uploads, worker, module, first)
+    for layer in found if isinstance(found, list) else []:
+        if layer.bias or f"kept/{layer.party}/{layer.key}weight" not in uploads.view.notes:
+            continue
+        sent = uploads.gradients(layer.party, f"{layer.key}weight")
+        if len(sent.cells) < layer.weight.size or not Separation.of(uploads, sent.rounds).determined.any():
+            return (
+                f"a layer of '{worker.name}' has no bias, and of its gradients a part was kept only; raise archive_mb"
+            )
+    return found
+
+
+def _layers(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module) -> list[Layer] | str:
+    """The same by the network alone."""
     chain = chain_of(module)
     if chain is None:
         return f"the network of '{worker.name}' is no chain, and its first fully connected layer has no bias"

@@ -36,6 +36,11 @@ def one(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(shape[0], 32, bias=False), nn.ReLU(), nn.Linear(32, outputs))
 
 
+def wide(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """More numbers than are kept in every round whatever the room."""
+    return nn.Sequential(nn.Linear(shape[0], 2_500, bias=False), nn.ReLU(), nn.Linear(2_500, outputs))
+
+
 def none_at_all(shape: tuple[int, ...], outputs: int) -> nn.Module:
     """With one ReLU for all layers."""
     relu = nn.ReLU()
@@ -101,6 +106,13 @@ def test_changed_gradients_without_a_bias_are_left_alone_and_said() -> None:
     assert "has no bias, and a defence changes its gradients" in guess.untried
     assert guess.values is not None
     assert (guess.values == 0.5).all()
+
+
+def test_gradients_that_were_kept_in_part_are_said() -> None:
+    assert "raise archive_mb" in attacked("wide", archive_mb=1)[2].untried
+    log, view, guess = attacked("wide")
+    assert guess.values is not None
+    assert np.abs(guess.values - truth_of(log, view).values).max() < 1e-4
 
 
 def test_a_chain_names_a_part_as_often_as_it_runs() -> None:
