@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plumbob.attacks.blocks import chain_of
 from plumbob.attacks.defended_gradients import changed
 from plumbob.attacks.per_row import DEAD, ROOM, Bools, Separation, row_inputs
 from plumbob.attacks.uploads import STILL, Gradients, Uploads
@@ -50,10 +51,9 @@ def opened(uploads: Uploads) -> Opened | None:
     if top is None or top.network not in ("linear", "sum"):
         return None
     modules = {name: uploads.module(name) for name in names}
-    chains = [_chain(modules[w.name], torch.zeros(1, *w.plan.shape)) for w in uploads.workers]
-    if any(chain is None for chain in chains):
-        return None
-    if any(p.size * len(uploads.view.own) > ROOM for p in _weights(uploads)):
+    dtype = next(p.dtype for module in modules.values() for p in module.parameters())
+    chains = [_chain(modules[w.name], torch.zeros(1, *w.plan.shape, dtype=dtype)) for w in uploads.workers]
+    if any(chain is None for chain in chains) or any(p.size * len(uploads.view.own) > ROOM for p in _weights(uploads)):
         return None
     chain = chains[0] or []
     if top.network == "sum" and (len(chain) > 1 or chain[-1][1] is not None):
@@ -65,7 +65,7 @@ def opened(uploads: Uploads) -> Opened | None:
     shape = (len(errors), len(names), uploads.workers[0].plan.outputs)
     module = uploads.module(top.party)
     # The top is linear, so its gradients are the same wherever they are taken.
-    pulled = torch.func.vjp(module, torch.zeros(shape))[1](torch.from_numpy(errors.astype(np.float32)))
+    pulled = torch.func.vjp(module, torch.zeros(shape, dtype=dtype))[1](torch.from_numpy(errors).to(dtype))
     above = pulled[0].numpy().astype(np.float64)
     alive = None
     if top.network == "linear":
@@ -129,9 +129,9 @@ def _chain(module: torch.nn.Module, zeros: torch.Tensor) -> list[tuple[str, Slop
     from torch import nn
 
     first, _ = first_linear(module, zeros)
-    if not isinstance(module, nn.Sequential):
+    parts = chain_of(module)
+    if parts is None:
         return None
-    parts = [(name, part) for name, part in module.named_modules() if not isinstance(part, nn.Sequential)]
     start = next(i for i, (name, _) in enumerate(parts) if name == first)
     chain: list[tuple[str, Slope | None]] = []
     slopes = _slopes()

@@ -91,11 +91,25 @@ class Block:
         return y, torch.ones_like(y)
 
 
+def chain_of(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """The parts of a plain chain in the order in which they run, by name; nothing if the module is anything else."""
+    if not _plain(module):
+        return None
+    # A part may stand in several places, as one ReLU for all layers; one with parameters has the sum of its gradients.
+    parts = [(name, part) for name, part in module.named_modules(remove_duplicate=False) if not _plain(part)]
+    weighty = [id(part) for _, part in parts if any(True for _ in part.parameters())]
+    return parts if len(set(weighty)) == len(weighty) else None
+
+
+def _plain(part: nn.Module) -> bool:
+    return isinstance(part, nn.Sequential) and type(part).forward is nn.Sequential.forward
+
+
 def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
     """The blocks before a layer, if the module is a plain chain of such; nothing if it is anything else."""
-    if not isinstance(module, nn.Sequential):
+    chain = chain_of(module)
+    if chain is None:
         return None
-    chain = [(name, part) for name, part in module.named_modules() if not isinstance(part, nn.Sequential)]
     before = chain[: next(i for i, (_, part) in enumerate(chain) if part is until)]
     blocks: list[Block] = []
     for name, part in before:

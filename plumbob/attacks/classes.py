@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbob.attacks.defended_gradients import Estimates, changed, estimates, told
+from plumbob.attacks.defended_gradients import changed, estimates_of
 from plumbob.attacks.per_row import Separation
 from plumbob.attacks.uploads import Uploads
 from plumbob.federation import IntArray
 from plumbob.protocols.split_training import TOP
-
-
-def estimated(uploads: Uploads, party: str, key: str) -> Estimates:
-    """The rows' own gradients of one parameter, where a known defence has changed what was sent."""
-    sent = uploads.gradients(party, key)
-    whole = int(np.prod(uploads.parameters(party, 0)[key].shape))
-    return estimates(uploads, sent.rounds, told(uploads.view.defence, sent, uploads.sizes[sent.rounds], whole))
 
 
 def last_bias(uploads: Uploads) -> str | None:
@@ -31,7 +24,7 @@ def labels(uploads: Uploads) -> IntArray | None:
     if key is None:
         return None
     if changed(uploads.view.defence):
-        return np.asarray(estimated(uploads, TOP, key).values.argmin(axis=1))
+        return np.asarray(estimates_of(uploads, TOP, key).values.argmin(axis=1))
     gradients = uploads.gradients(TOP, key)
     separation = Separation.of(uploads, gradients.rounds)
     rows = separation.rows(gradients)

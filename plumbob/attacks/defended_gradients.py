@@ -151,6 +151,13 @@ def estimates(uploads: Uploads, rounds: IntArray, meant: Told) -> Estimates:
     return Estimates.of(found, left, float(spread.mean()), middle)
 
 
+def estimates_of(uploads: Uploads, party: str, key: str) -> Estimates:
+    """The rows' own gradients of one parameter, from what was sent of it."""
+    sent = uploads.gradients(party, key)
+    whole = int(np.prod(uploads.parameters(party, 0)[key].shape))
+    return estimates(uploads, sent.rounds, told(uploads.view.defence, sent, uploads.sizes[sent.rounds], whole))
+
+
 def _cell_by_cell(
     batches: FloatArray, right: FloatArray, noise: FloatArray, spread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -24,20 +24,18 @@ from threadpoolctl import threadpool_limits
 
 from plumbob.attacks import aggregated_gradients, hidden_rows
 from plumbob.attacks.base import NAMELESS, Attack, Guess, nothing
-from plumbob.attacks.classes import estimated, labels, last_bias
-from plumbob.attacks.defended_gradients import Estimates, Expected, changed, expected_inputs, orders_only
-from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation, layer_inputs, row_inputs
-from plumbob.attacks.uploads import STILL, Gradients, Uploads, Worker, needs_coordinator
+from plumbob.attacks.classes import labels
+from plumbob.attacks.defended_gradients import Estimates, Expected, changed, estimates_of, expected_inputs, orders_only
+from plumbob.attacks.peeled import Peeled
+from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation
+from plumbob.attacks.uploads import STILL, Uploads, Worker, needs_coordinator
 from plumbob.crypto.cores import available
-from plumbob.errors import Unfit, boolean
+from plumbob.errors import boolean
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import first_linear, one_thread, precision, representation
-from plumbob.protocols.split_training import TOP
+from plumbob.protocols.networks import one_thread, precision, representation
 from plumbob.threats import View
 
 if TYPE_CHECKING:
-    import torch
-
     from plumbob.attacks.moving_parameters import Round
 
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
@@ -75,13 +73,15 @@ class GradientPeeling(Attack):
             return nothing(view, "rows without numbers are not followed while parameters move")
         if changed(view.defence) or "secure_aggregation/on" in view.defence:
             return nothing(view, "rows without numbers are not sought where a second defence changes gradients")
-        layers = {worker.name: _Peeled(uploads, worker).key for worker in uploads.attacked}
+        layers = {worker.name: Peeled(uploads, worker).key for worker in uploads.attacked}
         renamed = hidden_rows.renamed(uploads, layers, rng)
         if not renamed.marks:
             return nothing(view)
-        values, found = self._peeled(uploads, [_Peeled(renamed, worker) for worker in uploads.attacked])
+        parts = [Peeled(renamed, worker) for worker in uploads.attacked]
+        values, found = self._peeled(uploads, parts)
         if not found.any():
-            return nothing(view, "rows are told apart in some batches, and are not followed through all of them")
+            lost = "rows are told apart in some batches, and are not followed through all of them"
+            return nothing(view, next((part.limit for part in parts if part.limit), lost))
         classes = labels(renamed)
         return Guess(
             view.unknown_names,
@@ -90,7 +90,7 @@ class GradientPeeling(Attack):
             certificate=f"{int(found.sum()):,} {NAMELESS}",
         )
 
-    def _peeled(self, uploads: Uploads, parts: list[_Peeled]) -> tuple[FloatArray, Bools]:
+    def _peeled(self, uploads: Uploads, parts: list[Peeled]) -> tuple[FloatArray, Bools]:
         """What workers hold of every row, and the rows of which any worker tells."""
         view = uploads.view
         values, told = np.full((len(view.own), len(view.unknown)), 0.5), np.zeros(len(view.own), dtype=bool)
@@ -112,14 +112,14 @@ def _pool(parts: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, min(parts, available())), initializer=torch.set_num_threads, initargs=(1,))
 
 
-def _of_one_type(parts: list[_Peeled]) -> AbstractContextManager[None]:
+def _of_one_type(parts: list[Peeled]) -> AbstractContextManager[None]:
     """New tensors are of the networks' type while they are taken apart, each worker's in a thread of its own."""
     import torch
 
     return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
 
 
-def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[_Peeled]:
+def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[Peeled]:
     """How each worker's columns are found; none where only sums over workers are known and do not open."""
     if "secure_aggregation/on" in uploads.view.defence:
         sums = aggregated_gradients.opened(uploads)
@@ -129,142 +129,10 @@ def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[_Peeled]:
         if changed(uploads.view.defence):
             yield _Doubted(uploads, worker)
         else:
-            yield _Peeled(uploads, worker) if uploads.separated else _Followed(uploads, worker, own)
+            yield Peeled(uploads, worker) if uploads.separated else _Followed(uploads, worker, own)
 
 
-class _Peeled:
-    """One worker's network, taken apart. `limit` says what is not handled, once its inputs were sought."""
-
-    limit = ""
-
-    def __init__(self, uploads: Uploads, worker: Worker) -> None:
-        import torch
-
-        self.uploads, self.worker = uploads, worker
-        self.module = uploads.module(worker.name)
-        self._separated: dict[str, tuple[FloatArray | None, IntArray]] = {}
-        dtype = next(self.module.parameters()).dtype
-        self.dtype = np.float64 if dtype == torch.float64 else np.float32
-        self.key, self.layer = first_linear(self.module, torch.zeros(1, *worker.plan.shape, dtype=dtype))
-
-    def gradients(self, key: str) -> Gradients:
-        return self.uploads.gradients(self.worker.name, key)
-
-    def first(self) -> tuple[FloatArray, Inputs]:
-        """Of the first fully connected layer: the rows' gradients at its outputs, and what they put into it."""
-        above, separation = self._above()
-        return above, self._representation(above, separation)
-
-    def inputs(self) -> Inputs:
-        """The worker's columns, with the rows that were found."""
-        import torch
-
-        from plumbob.attacks.blocks import blocks_of
-        from plumbob.attacks.gauss_newton import polish
-        from plumbob.attacks.peeling import peel
-        from plumbob.attacks.representation_descent import descend
-
-        above, inner = self.first()
-        blocks = blocks_of(self.module, self.layer)
-        if blocks == []:
-            return inner
-        rows = np.flatnonzero(inner.found)
-        shape = self.worker.plan.shape
-        y = torch.from_numpy(inner.values[rows].astype(self.dtype))
-        x = None
-        if blocks is not None and len(rows):
-            outer = torch.from_numpy(above[rows].astype(self.dtype)) @ self.layer.weight
-
-            def weights(key: str, part: slice) -> tuple[torch.Tensor, torch.Tensor] | None:
-                return self._weights(key, rows[part])
-
-            x = peel(blocks, shape, y, outer, weights)
-        if x is None:
-            x = descend(partial(representation, self.module, self.layer), shape, y)
-            x = x if not blocks else polish(blocks, x, y)
-        values = np.full((len(inner.values), self.worker.plan.inputs), 0.5)
-        values[rows] = x.reshape(len(rows), self.worker.plan.inputs).numpy()
-        return Inputs(values, inner.found)
-
-    def _above(self) -> tuple[FloatArray, Separation]:
-        """V: the rows' gradients at the first fully connected layer's outputs."""
-        key = f"{self.key}.bias" if self.layer.bias is not None else f"{self.key}.weight"
-        own = self.gradients(key)
-        separation = Separation.of(self.uploads, own.rounds)
-        if self.layer.bias is not None:
-            return separation.rows(own), separation
-        # Without a bias: what comes down from the next layer, at the units whose weights have any gradient.
-        reached = separation.rows(own).reshape(len(separation.determined), self.layer.out_features, -1)
-        alive = np.abs(reached).max(axis=2) > RANK * np.abs(reached).max()
-        return np.where(alive, self._from_above(), 0.0), separation
-
-    def _from_above(self) -> FloatArray:
-        """The gradients at the first layer's outputs before its activation's slope, from the next layer that has a bias."""
-        from torch import nn
-
-        worker = [(name, part) for name, part in self.module.named_modules() if isinstance(part, nn.Linear)]
-        after = worker[1] if len(worker) > 1 else None
-        if after is not None:
-            party, key, weight = self.worker.name, after[0], after[1].weight.numpy()
-        else:
-            party, key, weight = TOP, "", self._top_weights()
-        name = f"{key}.bias" if key else last_bias(self.uploads)
-        if name not in self.uploads.parameters(party, 0):
-            raise Unfit(f"neither the first fully connected layer of '{self.worker.name}' nor the next has a bias")
-        bias = self.uploads.gradients(party, name)
-        return np.asarray(Separation.of(self.uploads, bias.rounds).rows(bias) @ weight)
-
-    def _top_weights(self) -> FloatArray:
-        """How the top network's outputs hang on this worker's: of a layer its part, of a sum one each."""
-        place = [worker.name for worker in self.uploads.workers].index(self.worker.name)
-        outputs = self.worker.plan.outputs
-        parameters = self.uploads.parameters(TOP, 0)
-        wide = [array for array in parameters.values() if array.ndim == 2]
-        if not wide:
-            return np.eye(outputs)
-        return np.asarray(wide[0][:, place * outputs : (place + 1) * outputs], dtype=np.float64)
-
-    def _representation(self, above: FloatArray, separation: Separation) -> Inputs:
-        """H: what the rows put into the first fully connected layer."""
-        weights = self.gradients(f"{self.key}.weight")
-        every = len(weights.rounds) == len(separation.rounds)
-        if every and weights.values.shape[1] * len(above) <= ROOM:
-            return row_inputs(separation.rows(weights), above, separation.determined)
-        found = layer_inputs(self.uploads, weights, above, separation.determined)
-        some = self.uploads.gradients(self.worker.name, f"{self.key}.weight", partial=True)
-        if found.found.all() or len(some.rounds) < len(separation.rounds) or some.values.shape[1] * len(above) > ROOM:
-            return found
-        # Rows alike in all that counts have dependent gradients; a few units' own gradients tell them apart.
-        units = np.unique(some.cells // self.layer.in_features)
-        rest = row_inputs(separation.rows(some), above[:, units], separation.determined)
-        values = np.where(found.found[:, None], found.values, rest.values)
-        return Inputs(values, found.found | rest.found)
-
-    def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """A convolution's own gradients of some rows, and the taps that were kept; nothing where rows cannot be told apart."""
-        import torch
-
-        if key not in self._separated:
-            self._separated[key] = self._own(key)
-        own, cells = self._separated[key]
-        if own is None or np.isnan(own[rows, :1]).any():
-            return None
-        shape = dict(self.module.named_parameters())[f"{key}.weight"].shape
-        taps = np.unique(cells % (shape[2] * shape[3]))
-        return torch.from_numpy(own[rows].astype(self.dtype)).view(len(rows), *shape[:2], len(taps)), torch.from_numpy(
-            taps
-        )
-
-    def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
-        """Rows' own gradients of a convolution's kept cells, NaN for rows that are not determined."""
-        gradients = self.gradients(f"{key}.weight")
-        separation = Separation.of(self.uploads, gradients.rounds)
-        found = separation.rows(gradients)
-        found[separation.determined == 0] = np.nan
-        return found, gradients.cells
-
-
-class _Followed(_Peeled):
+class _Followed(Peeled):
     """One worker's network that changed between rounds, or whose rounds are too few for one linear system."""
 
     def __init__(self, uploads: Uploads, worker: Worker, rng: np.random.Generator) -> None:
@@ -272,6 +140,8 @@ class _Followed(_Peeled):
         self.rng = rng
 
     def inputs(self) -> Inputs:
+        if self.uploads.mixed:
+            return super().inputs()
         one_system = self.uploads.static or self._hardly_moved()
         found = super().inputs() if one_system else None
         for more in (self._met, self._seen):
@@ -280,6 +150,8 @@ class _Followed(_Peeled):
         if not self._hardly_moved() and (found is None or found.found.mean() < 0.5):
             why = "there are fewer rounds than rows" if self.uploads.static else "parameters move from round to round"
             self.limit = f"few rows are told apart in single rounds, and {why}"
+        elif found is not None and found.found.any():
+            self.limit = ""
         return super().inputs() if found is None else found
 
     def _met(self) -> Inputs | None:
@@ -342,12 +214,13 @@ class _Followed(_Peeled):
         return [rounds[number] for number in sorted(rounds)]
 
 
-class _Summed(_Peeled):
+class _Summed(Peeled):
     """One worker's network where the server knows sums over workers."""
 
     def __init__(self, uploads: Uploads, worker: Worker, sums: aggregated_gradients.Opened) -> None:
         super().__init__(uploads, worker)
-        self.sums, self.limit = sums, aggregated_gradients.limit(uploads, sums)
+        self.sums = sums
+        self.limit = self.limit or aggregated_gradients.limit(uploads, sums)
 
     def first(self) -> tuple[FloatArray, Inputs]:
         name = self.worker.name
@@ -359,24 +232,31 @@ class _Summed(_Peeled):
         return None, self.gradients(f"{key}.weight").cells
 
 
-class _Doubted(_Peeled):
+class _Doubted(Peeled):
     """One worker's network, from gradients that are known to have been changed."""
 
     def __init__(self, uploads: Uploads, worker: Worker) -> None:
         super().__init__(uploads, worker)
         self.trust = np.zeros(len(uploads.view.own))  # per row: how far its representation can be trusted
-        if uploads.moved > STILL:
+        if uploads.moved > STILL and not self.limit:
             self.limit = "gradients that a defence has changed are not followed while parameters move"
 
+    def _barrier(self) -> str:
+        if self.layer.bias is not None or self.uploads.mixed:
+            return self.uploads.mixed
+        return (
+            f"the first fully connected layer of '{self.worker.name}' has no bias, and a defence changes its gradients"
+        )
+
     def _estimates(self, key: str) -> Estimates:
-        return estimated(self.uploads, self.worker.name, key)
+        return estimates_of(self.uploads, self.worker.name, key)
 
     def first(self) -> tuple[FloatArray, Inputs]:
-        above, _ = self._estimates(f"{self.key}.bias"), self._above()
-        weights = self.gradients(f"{self.key}.weight")
+        if self.barrier:
+            return self._nothing()
+        above, weights = self._estimates(f"{self.key}.bias"), self.gradients(f"{self.key}.weight")
         if len(weights.rounds) < len(self.uploads.batches) or weights.values.shape[1] * len(above.values) > ROOM:
-            nothing = np.zeros((len(above.values), self.layer.in_features))
-            return above.values, Inputs(nothing, np.zeros(len(nothing), dtype=bool))
+            return self._nothing()
         before, own = self._expected(), self._estimates(f"{self.key}.weight")
         own = before.in_units(own) if orders_only(self.uploads.view.defence) else own
         inner, self.trust = expected_inputs(own, above, before)

@@ -14,7 +14,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import NetworkPlan
+from plumbob.protocols.networks import NETWORKS, NetworkPlan, mixing
 from plumbob.protocols.split_training import ROWS_TAKEN, TOP
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
@@ -63,6 +63,9 @@ class Uploads:
             self._messages.setdefault(message.name, []).append(message)
         plans = [NetworkPlan.from_array(m.payload) for m in self._of("network")]
         self.top = next((plan for plan in plans if plan.party == TOP), None)
+        taken = sum(plan.inputs for plan in plans if plan.party != TOP)
+        if taken != len(view.known) + len(view.unknown):
+            raise BadInput(f"the networks of this view take {taken:,} columns, the parties have another number of them")
         position = {int(column): i for i, column in enumerate(view.unknown)}
         self.workers: list[Worker] = []
         start = 0
@@ -73,8 +76,6 @@ class Uploads:
             start += plan.inputs
             unknown = np.array([position[c] for c in columns.tolist() if c in position], dtype=np.int64)
             self.workers.append(Worker(plan.party, plan, columns, unknown))
-        if start != len(view.known) + len(view.unknown):
-            raise BadInput(f"the networks of this view take {start:,} columns, the parties have another number of them")
 
     def _of(self, name: str) -> list[Message]:
         found = self._messages.get(name)
@@ -88,21 +89,28 @@ class Uploads:
         return [worker for worker in self.workers if worker.attacked]
 
     @cached_property
+    def mixed(self) -> str:
+        """Why no row has a gradient of its own, where some network mixes the rows of a batch; empty elsewhere."""
+        for plan in (*(w.plan for w in self.workers), self.top):
+            kind = "" if plan is None or plan.network in NETWORKS else mixing(plan.build())
+            if plan is not None and kind:
+                return f"{kind} in the network of '{plan.party}' mixes rows, so that none has a gradient of its own"
+        return ""
+
+    @cached_property
     def batches(self) -> list[IntArray]:
         """The rows that the server asked for, round by round; or those that were taken, where a curious party knows of others."""
         first = self._of("rows")[0].receiver
         by_round = {m.round: np.asarray(m.payload) for m in self._of("rows") if m.receiver == first}
-        if sorted(by_round) != list(range(len(by_round))):
-            missing = next(i for i in range(len(by_round)) if i not in by_round)
+        used = {m.round for name, sent in self._messages.items() if name.startswith("gradient/") for m in sent}
+        missing = sorted((used | set(range(len(by_round)))) - set(by_round))
+        if missing:
             raise BadInput(
-                f"this attack needs the batch indices of every round, and those of round {missing} are missing"
+                f"this attack needs the batch indices of every round, and those of round {missing[0]} are missing"
             )
-        batches = self._taken([by_round[number] for number in range(len(by_round))])
         total = len(self.view.own)
-        for number, rows in enumerate(batches):
-            if len(rows) == 0 or rows.min() < 0 or rows.max() >= total:
-                raise BadInput(f"round {number}: expected row numbers from 0 to {total - 1:,}, got others")
-        return batches
+        asked = [_numbers(by_round[number], total, f"round {number}") for number in range(len(by_round))]
+        return [_numbers(rows, total, f"round {number}") for number, rows in enumerate(self._taken(asked))]
 
     def _taken(self, asked: list[IntArray]) -> list[IntArray]:
         """The rows that numbers stood for, where a curious party knows."""
@@ -134,7 +142,8 @@ class Uploads:
         """One parameter's gradients in the rounds that have them whole; or in every round the cells that all rounds have,
         if `partial` or if no round has the whole.
         """
-        size = int(np.prod(self.parameters(party, 0)[key].shape))
+        shape = self._shape(party, key)
+        size = int(np.prod(shape))
         kept = self.view.notes.get(f"kept/{party}/{key}")
         messages = [m for m in self._of(f"gradient/{party}/{key}") if m.payload.size]
         if kept is not None and not partial and any(m.payload.size == size for m in messages):
@@ -149,6 +158,13 @@ class Uploads:
                     f"'{message.name}': expected {size:,} numbers, got {message.payload.size:,}; "
                     "these are gradients of another model"
                 )
+            if message.payload.ndim > 1 and message.payload.shape != shape:
+                raise BadInput(
+                    f"'{message.name}': expected an array of shape {shape}, got {message.payload.shape}; "
+                    "these are gradients of another model"
+                )
+            if message.payload.dtype.kind not in "fiu":
+                raise BadInput(f"'{message.name}': expected numbers, got {message.payload.dtype}")
             if not np.isfinite(message.payload).all():
                 raise BadInput(f"'{message.name}' of round {message.round} holds NaN or infinity")
         chosen = [
@@ -156,11 +172,25 @@ class Uploads:
         ]
         return Gradients(np.array([m.round for m in messages]), np.stack(chosen), cells)
 
+    def _shape(self, party: str, key: str) -> tuple[int, ...]:
+        """Of a parameter, as it was sent out first."""
+        known = self.parameters(party, 0)
+        if key not in known:
+            raise BadInput(f"this attack needs parameter '{key}' of '{party}', and the view holds none")
+        return known[key].shape
+
     @cached_property
     def checkpoints(self) -> list[int]:
         """Rounds before which the parameters are known; only the first where they never change."""
-        some = next(name for name in self._messages if name.startswith("parameter/"))
-        return sorted({m.round for m in self._messages[some] if not m.whole})
+        return sorted({m.round for m in self._sent_out if not m.whole})
+
+    @property
+    def _sent_out(self) -> list[Message]:
+        """The messages with one of the parameters."""
+        some = next((name for name in self._messages if name.startswith("parameter/")), None)
+        if some is None:
+            raise BadInput("this attack needs the networks' parameters, and the view holds none")
+        return self._messages[some]
 
     @cached_property
     def _parameters(self) -> dict[tuple[str, int], dict[str, Array]]:
@@ -178,6 +208,9 @@ class Uploads:
         found = self._parameters.get((party, checkpoint))
         if not found:
             raise BadInput(f"this attack needs the parameters of '{party}', and the view holds none")
+        for key, array in self._parameters.get((party, 0), {}).items():
+            if key not in found or found[key].shape != array.shape:
+                raise BadInput(f"parameter '{key}' of '{party}' is missing or of another shape in round {checkpoint}")
         return found
 
     def module(self, party: str, checkpoint: int = 0) -> torch.nn.Module:
@@ -189,8 +222,12 @@ class Uploads:
         )
         if plan is None:
             raise BadInput(f"this view names no network of '{party}'")
-        module = plan.build()
-        state = {key: torch.from_numpy(np.array(a)) for key, a in self.parameters(party, checkpoint).items()}
+        module = plan.tried()
+        sent = self.parameters(party, checkpoint)
+        for key, array in sent.items():
+            if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+                raise BadInput(f"parameter '{key}' of '{party}' in round {checkpoint} holds NaN, infinity or no number")
+        state = {key: torch.from_numpy(np.array(a)) for key, a in sent.items()}
         own = dict(module.named_parameters())
         for key, parameter in own.items():
             if key not in state or state[key].shape != parameter.shape:
@@ -203,8 +240,7 @@ class Uploads:
     @property
     def static(self) -> bool:
         """Whether parameters were sent out once and for all."""
-        some = next(name for name in self._messages if name.startswith("parameter/"))
-        return len({m.round for m in self._messages[some]}) == 1
+        return len({m.round for m in self._sent_out}) == 1
 
     @cached_property
     def separated(self) -> bool:
@@ -226,6 +262,15 @@ class Uploads:
         )
         far = max(float(np.linalg.norm(one - first)) for one in later)
         return far / (float(np.linalg.norm(first)) or 1.0)
+
+
+def _numbers(rows: Array, total: int, where: str) -> IntArray:
+    """Row numbers of one batch, in one dimension and within the table; or one sentence."""
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise BadInput(f"{where}: expected a list of whole row numbers, got {rows.dtype} of shape {rows.shape}")
+    if len(rows) == 0 or rows.min() < 0 or rows.max() >= total:
+        raise BadInput(f"{where}: expected row numbers from 0 to {total - 1:,}, got others")
+    return rows.astype(np.int64)
 
 
 def needs_coordinator(view: View) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.errors import BadInput, Unfit, suggest
+from plumbob.errors import BadInput, Unfit, boolean, suggest, whole
 from plumbob.files import parse_json
 
 if TYPE_CHECKING:
     import torch
 
+MOST_OUTPUTS, MOST_WIDTH = 10_000, 4_096  # that a plan or a view may ask for
 Shape = tuple[int, ...]  # of one row's input: (columns,) or (channels, height, width)
 
 
@@ -41,11 +43,24 @@ class NetworkPlan:
 
     def build(self) -> torch.nn.Module:
         """The module, with parameters that mean nothing yet."""
-        return _factory(self.network)(self.shape, self.outputs, **_width(self)).to(_dtype(self.double))
+        from torch import nn
+
+        factory = _factory(self.network)
+        with _in_words(self, "expected a function of the inputs' shape and the number of outputs"):
+            module: object = factory(self.shape, self.outputs, **_width(self))
+        if not isinstance(module, nn.Module):
+            raise BadInput(f"{_called(self)}: expected a torch.nn.Module, got {type(module).__name__}")
+        return module.to(_dtype(self.double))
+
+    def tried(self) -> torch.nn.Module:
+        """The same after two rows went through it, forwards and backwards: what does not fit is refused before any work."""
+        module = self.build()
+        _try(self, module)
+        return module
 
     @property
     def inputs(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     def to_array(self) -> Array:
         return np.frombuffer(json.dumps(asdict(self)).encode(), dtype=np.uint8)
@@ -54,9 +69,18 @@ class NetworkPlan:
     def from_array(cls, array: Array) -> NetworkPlan:
         try:
             raw = parse_json(array.astype(np.uint8).tobytes())
-            return cls(**(raw | {"shape": tuple(raw["shape"])}))
+            plan = cls(**(raw | {"shape": tuple(raw["shape"])}))
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput("this view's message 'network' does not describe a network") from error
+        where = "this view's message 'network'"
+        if not isinstance(plan.party, str) or not isinstance(plan.network, str) or not 1 <= len(plan.shape) <= 3:
+            raise BadInput(f"{where}: expected the names of a party and a network, and a shape of 1 to 3 numbers")
+        for number in plan.shape:
+            whole(f"{where}: shape", number, 1)
+        whole(f"{where}: outputs", plan.outputs, 1, MOST_OUTPUTS)
+        whole(f"{where}: width", plan.width, 1, MOST_WIDTH)
+        boolean(f"{where}: double", plan.double)
+        return plan
 
 
 def _dtype(double: bool) -> torch.dtype:
@@ -67,6 +91,69 @@ def _dtype(double: bool) -> torch.dtype:
 
 def _width(plan: NetworkPlan) -> dict[str, int]:
     return {"width": plan.width} if plan.network in NETWORKS else {}
+
+
+def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
+    """Two rows forwards and backwards: outputs of the right shape, and every parameter with a gradient, or one sentence."""
+    import torch
+
+    rows = torch.full((2, *plan.shape), 0.5, dtype=_dtype(plan.double))
+    with evaluating(module), torch.enable_grad(), _in_words(plan, f"inputs of shape {plan.shape} do not go through it"):
+        outputs: object = module(rows)
+    if not isinstance(outputs, torch.Tensor) or outputs.shape != (2, plan.outputs) or outputs.dtype != rows.dtype:
+        got = f"shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+        raise BadInput(
+            f"{_called(plan)}: expected {plan.outputs:,} outputs of type {rows.dtype} for each row, "
+            f"a tensor of shape {(2, plan.outputs)} for two, got {got}"
+        )
+    parameters = dict(module.named_parameters())
+    if not parameters:
+        raise BadInput(f"{_called(plan)}: it has no parameters, so there is nothing to train and no gradient")
+    learnt = {name: p for name, p in parameters.items() if p.requires_grad}
+    grads: list[torch.Tensor | None] = []
+    if learnt and outputs.requires_grad:
+        with _in_words(plan, "it has no gradients"):
+            grads = list(torch.autograd.grad(outputs.sum(), list(learnt.values()), allow_unused=True))
+    used = {name for name, grad in zip(learnt, grads, strict=False) if grad is not None}
+    for name in parameters:
+        if name not in used:
+            raise BadInput(
+                f"{_called(plan)}: its outputs do not hang on parameter '{name}', which has no gradient then"
+            )
+
+
+def _called(plan: NetworkPlan) -> str:
+    return f"network '{plan.network}' of '{plan.party}'"
+
+
+@contextmanager
+def _in_words(plan: NetworkPlan, words: str) -> Iterator[None]:
+    """What a network's code raises, whatever it is, as one sentence."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(f"{_called(plan)}: {words} ({type(error).__name__}: {error})") from error
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Without dropout and without statistics over the batch meanwhile; every part is as it was afterwards."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+def mixing(module: torch.nn.Module) -> str:
+    """The kind of the first part that mixes the rows of a batch, so that no row has a gradient of its own; empty for none."""
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    return next((type(part).__name__ for part in module.modules() if isinstance(part, _BatchNorm)), "")
 
 
 def _cafe(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
@@ -228,7 +315,8 @@ def first_linear(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[str, to
         if isinstance(part, nn.Linear)
     ]
     try:
-        module(inputs)
+        with evaluating(module):
+            module(inputs)
     finally:
         for hook in hooks:
             hook.remove()

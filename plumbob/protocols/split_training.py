@@ -22,7 +22,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
 from plumbob.protocols.archive import Archive
-from plumbob.protocols.networks import NetworkPlan, known_network, one_thread, seeded
+from plumbob.protocols.networks import MOST_OUTPUTS, MOST_WIDTH, NetworkPlan, known_network, mixing, one_thread, seeded
 from plumbob.protocols.training import IN_THE_CLEAR, TrainingProtocol, opened
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -52,6 +52,11 @@ class Upload:
         import torch
 
         parameters = {name: p.detach() for name, p in self.module.named_parameters()}
+        where = f"the network of '{self.party}'"
+        if mixing(self.module):
+            raise BadInput(
+                f"{where} has {mixing(self.module)}, which mixes rows: a row has no gradient of its own to clip"
+            )
 
         def one(parts: dict[str, torch.Tensor], row: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
             out = torch.func.functional_call(self.module, parts, (row[None],))
@@ -59,7 +64,10 @@ class Upload:
             return total
 
         grads = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0))
-        return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
+        try:
+            return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
+        except RuntimeError as error:  # as for dropout, or numbers taken out of tensors
+            raise BadInput(f"{where} gives no gradients row by row: {str(error).splitlines()[0]}") from error
 
 
 Arrived = dict[str, dict[str, Array]]  # by party and parameter, what the server got in one round
@@ -127,8 +135,8 @@ class SplitTraining(TrainingProtocol):
     ) -> None:
         self.network = network if network == "auto" else known_network("network", network)
         self.top = known_network("top", top)
-        self.outputs = whole("outputs", outputs, 1, 10_000)
-        self.width = whole("width", width, 1, 4_096)
+        self.outputs = whole("outputs", outputs, 1, MOST_OUTPUTS)
+        self.width = whole("width", width, 1, MOST_WIDTH)
         self.batch_size = whole("batch_size", batch_size, 1)
         self.rounds = whole("rounds", rounds, 0)  # 0: as many as separate the rows, and a quarter more
         one_of("batches", batches, get_args(Batches))
@@ -142,6 +150,10 @@ class SplitTraining(TrainingProtocol):
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         if self.batch_size > len(federation):
             raise BadInput(f"batch_size: {self.batch_size:,} rows cannot be drawn from {len(federation):,}")
+        if TOP in (party.name for party in federation.parties):
+            raise BadInput(
+                f"a party cannot be called '{TOP}': split training calls its second network so; choose another name"
+            )
         log = opened(self.name, federation, others)
         with seeded(rng):
             run = _Run(self, federation, log, rng)
@@ -195,7 +207,10 @@ class _Run:
         self.plans[TOP] = NetworkPlan(
             TOP, protocol.top, joined, len(federation.classes), protocol.width, protocol.double
         )
-        self.modules = {name: plan.build() for name, plan in self.plans.items()}
+        self.modules = {name: plan.tried() for name, plan in self.plans.items()}
+        for name, module in self.modules.items():
+            if protocol.batch_size == 1 and mixing(module):
+                raise BadInput(f"batch_size: {mixing(module)} in the network of '{name}' needs at least 2 rows, got 1")
         self.inputs = {name: _tensor(federation[name].values, plan) for name, plan in self.plans.items() if name != TOP}
         self.label = torch.from_numpy(federation.label)
         self.rounds = protocol.rounds or len(federation) + len(federation) // 4
@@ -273,10 +288,25 @@ class _Run:
             grads = torch.autograd.grad(out, list(parameters.values()), above[name])
             own = dict(zip(parameters, grads, strict=True))
             uploads.append(Upload(name, number, self.modules[name], batch[name], above[name], own))
+        self._check_finite(number, [loss, *(g for upload in uploads for g in upload.gradients.values())])
         sent = {upload.party: self._upload(upload) for upload in uploads}
         if self.optimizer is not None:
             self._step(sent)
         return float(loss.detach())
+
+    def _check_finite(self, number: int, numbers: list[torch.Tensor]) -> None:
+        """Stop where the loss or a gradient ran away: what follows would mean nothing."""
+        if all(bool(part.isfinite().all()) for part in numbers):
+            return
+        if self.optimizer is None:
+            raise BadInput(
+                f"round {number}: the loss or a gradient is no finite number; the networks' outputs are too large"
+            )
+        rate = self.protocol.learning_rate
+        raise BadInput(
+            f"training diverged in round {number}: the loss or a gradient is no finite number; "
+            f"a learning_rate smaller than {rate:g} may help"
+        )
 
     def _upload(self, upload: Upload) -> dict[str, Array]:
         sent = upload.gradients

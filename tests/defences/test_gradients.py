@@ -121,6 +121,7 @@ def test_orders_alone_beat_guessing() -> None:
 def test_sums_over_workers_are_opened_from_the_top() -> None:
     """Secure aggregation leaves the top network's gradients; with them the sums come apart."""
     assert error(table("secure_aggregation")) < OPENED
+    assert error(trained("secure_aggregation", {}, double=True)) < OPENED
 
 
 @pytest.mark.parametrize("name", ["fake_gradients", "hidden_indices"])

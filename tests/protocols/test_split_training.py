@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.attacks.uploads import Uploads
 from plumbob.audit.plan_file import make_plan
 from plumbob.audit.run import run
 from plumbob.audit.source import open_source
+from plumbob.defences import DpGradients
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
-from plumbob.protocols.networks import trusting
+from plumbob.protocols.networks import NetworkPlan, first_linear, trusting
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
@@ -45,6 +49,47 @@ def trained(protocol: SplitTraining, federation: Federation | None = None, rows:
 
 def no_linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Unflatten(1, (1, shape[0])), nn.Conv1d(1, outputs, shape[0]), nn.Flatten())
+
+
+def normalised(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(shape[0]), nn.Linear(shape[0], outputs))
+
+
+def dropping(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(shape[0], outputs))
+
+
+def too_narrow(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Linear(shape[0], outputs - 1)
+
+
+def too_deep(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Linear(shape[0] + 1, outputs)
+
+
+def unused(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    made = nn.Linear(shape[0], outputs)
+    made.register_parameter("spare", nn.Parameter(torch.zeros(3)))
+    return made
+
+
+def frozen(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Linear(shape[0], outputs).requires_grad_(False)
+
+
+def without_parameters(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.AdaptiveAvgPool1d(outputs)
+
+
+def nothing(shape: tuple[int, ...], outputs: int) -> None:
+    return None
+
+
+def raising(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    raise ZeroDivisionError("boom")
+
+
+HERE = "tests.protocols.test_split_training"
 
 
 def test_a_batch_gradient_is_the_mean_of_its_rows_gradients() -> None:
@@ -132,6 +177,66 @@ def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
 def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         SplitTraining(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        (f"{HERE}:too_narrow", r"of 'active': expected 10 outputs .* got shape \(2, 9\)"),
+        (f"{HERE}:too_deep", r"inputs of shape \(4,\) do not go through it"),
+        (f"{HERE}:unused", "do not hang on parameter 'spare'"),
+        (f"{HERE}:frozen", "do not hang on parameter 'weight'"),
+        (f"{HERE}:without_parameters", "it has no parameters"),
+        (f"{HERE}:nothing", "expected a torch.nn.Module, got NoneType"),
+        (f"{HERE}:raising", r"expected a function .*ZeroDivisionError: boom"),
+        ("torch.nn:Linear", "expected a function of the inputs' shape"),
+        ("sum", "network 'sum' of 'active': inputs of shape"),
+    ],
+)
+def test_networks_of_ones_own_that_do_not_fit_are_one_sentence(network: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        trained(SplitTraining(network=network, batch_size=5))
+
+
+def test_trying_a_network_leaves_it_as_it_was() -> None:
+    plan = NetworkPlan("active", f"{HERE}:normalised", (4,), 3, 8)
+    module = plan.tried()
+    first_linear(module, torch.zeros(1, 4))
+    assert all(part.training for part in module.modules())
+    assert int(module.state_dict()["1.num_batches_tracked"]) == 0
+
+
+def test_batch_normalisation_is_trained_and_said_to_be_untried() -> None:
+    log = trained(SplitTraining(network=f"{HERE}:normalised", outputs=3, batch_size=5))
+    guess = GradientPeeling().run(cut(log, THREATS["coordinator"]), np.random.default_rng(0))
+    assert "BatchNorm1d in the network of 'active' mixes rows" in guess.untried
+
+
+@pytest.mark.parametrize(
+    ("network", "settings", "words"),
+    [
+        ("normalised", {"batch_size": 1}, "BatchNorm1d in the network of 'active' needs at least 2 rows, got 1"),
+        ("normalised", {"guards": [DpGradients()]}, "BatchNorm1d, which mixes rows"),
+        ("dropping", {"guards": [DpGradients()]}, "gives no gradients row by row"),
+    ],
+)
+def test_rows_without_gradients_of_their_own_are_refused(network: str, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        trained(SplitTraining(**{"network": f"{HERE}:{network}", "batch_size": 5} | settings))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_training_that_diverges_is_said(optimizer: Any) -> None:
+    protocol = SplitTraining(width=8, batch_size=5, rounds=30, optimizer=optimizer, learning_rate=1e12)
+    with pytest.raises(BadInput, match=r"training diverged in round \d+: .* smaller than 1e\+12 may help"):
+        trained(protocol)
+
+
+def test_no_party_is_called_as_the_top_network() -> None:
+    federation = table()
+    parties = tuple(replace(party, name=TOP if party.name == "passive" else party.name) for party in federation.parties)
+    with pytest.raises(BadInput, match="a party cannot be called 'top'"):
+        trained(SplitTraining(width=8, batch_size=5), replace(federation, parties=parties))
 
 
 def test_a_batch_larger_than_the_table_is_refused() -> None:
