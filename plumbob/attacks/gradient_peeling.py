@@ -76,7 +76,9 @@ class GradientPeeling(Attack):
         layers = {worker.name: Peeled(uploads, worker).key for worker in uploads.attacked}
         renamed = hidden_rows.renamed(uploads, layers, rng)
         if not renamed.marks:
-            return nothing(view)
+            return nothing(
+                view, "rows without numbers are not told apart in single batches, and no two batches cross in one"
+            )
         parts = [Peeled(renamed, worker) for worker in uploads.attacked]
         values, found = self._peeled(uploads, parts)
         if not found.any():

@@ -3,7 +3,8 @@
 Hidden indices keep from the server which rows a gradient is of. But the gradient's row space at the first fully connected layer
 is spanned by what its rows put in, h_n, and they are found there one by one (`unmixing.py`). While parameters stay as they are,
 a person's h_n and v_n are a mark, the same in every round:
-    marks    the h_n are taken from some rounds; those that are known already are looked up, not searched for;
+    marks    the h_n are taken from some rounds; those that are known already are looked up, not searched for. Where they have
+             no zeros, two rounds with one person in common cross in their h_n (`shared_rows.py`);
     people   in a round that is spanned by as many marks as it has rows, each has its v_n. Same h_n, other v_n: two people;
     workers  have marks of their own. People are the same who are in the same rounds.
 So batches are known up to one renaming of all people, S Z = K G stands again (`per_row.py`), and all comes out but the names.
@@ -18,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from plumbob.attacks.per_row import Bools
+from plumbob.attacks.shared_rows import crossings
 from plumbob.attacks.unmixing import unmixed, within
 from plumbob.attacks.uploads import Gradients, Uploads
 from plumbob.federation import FloatArray, IntArray
@@ -28,6 +30,7 @@ AGAIN = (
 )
 CERTAIN = 5.0  # rounds in which someone would be who is in none of them; else it may be someone who is known already
 BARREN = 8  # rounds without a new mark after which none is looked for
+ALIKE = 1 - 1e-8  # cosine from which two directions are one
 SAME = 0.01  # share by which one person's v_n may differ between rounds
 
 
@@ -106,7 +109,7 @@ def _attendance(weights: Gradients, asked: IntArray, units: int, limit: int, rng
 
 def _marks(matrices: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
     """Directions that rows put in, from rounds in which some are missing, until there are as many as there can be people, or
-    round after round gives none.
+    round after round gives none; and those in which two rounds cross.
     """
     marks, barren = np.zeros((0, matrices.shape[2])), 0
     for matrix in matrices:
@@ -116,6 +119,10 @@ def _marks(matrices: FloatArray, limit: int, rng: np.random.Generator) -> FloatA
         if inside.sum() < rank:
             found = unmixed(matrix, None, rng, marks[inside]).directions[inside.sum() :]
             marks, barren = np.vstack([marks, found]), 0 if len(found) else barren + 1
+    if len(marks) < limit:
+        for found in crossings(matrices):
+            if len(marks) < limit and (not len(marks) or (marks @ found).max() < ALIKE):
+                marks = np.vstack([marks, found])
     return marks
 
 

@@ -30,6 +30,7 @@ APART = 30.0  # times what a row may be off that any other direction must be
 TURNS, NARROWER = 12, 0.25  # of reweighing rounds by how far they are off, from all alike to those that fit
 BASES = 6  # rounds that are tried as the first
 SPARE = 4  # equations more than unknowns
+CROSSED = 150  # rounds of which every pair is looked at
 OUTSIDE = 0.01  # how far out of [0, 1] a cell may be
 
 
@@ -42,9 +43,11 @@ class Span:
     noise: FloatArray
 
     @classmethod
-    def of(cls, batch: IntArray, weights: FloatArray, bias: FloatArray) -> Span | None:
+    def of(cls, batch: IntArray, weights: FloatArray, bias: FloatArray | None = None) -> Span | None:
         """Of a layer's gradients (units x columns, and units); nothing where the space is everything, or empty."""
-        whole = np.column_stack([weights - MIDDLE * bias[:, None], ONE * bias]).astype(np.float64)
+        whole = weights.astype(np.float64)
+        if bias is not None:
+            whole = np.column_stack([whole - MIDDLE * bias[:, None], ONE * bias.astype(np.float64)])
         if not np.abs(whole).max(initial=0.0) > 0:
             return None
         _, sizes, right = np.linalg.svd(whole, full_matrices=False)
@@ -53,6 +56,28 @@ class Span:
         if rank >= whole.shape[1]:
             return None
         return cls(np.unique(batch), right[:rank], rounding * sizes[0] / sizes[:rank])
+
+
+def crossings(matrices: FloatArray) -> FloatArray:
+    """Directions that the row spaces of two rounds have in common and no other: someone's who is in both (rounds x units x
+    columns). Nobody need say who is in a batch; rows that two pairs of rounds have in common come out twice.
+    """
+    unknown = np.zeros(1, dtype=np.int64)
+    spans = [span for matrix in matrices[:CROSSED] if (span := Span.of(unknown, matrix)) is not None]
+    found = []
+    for i, one in enumerate(spans):
+        for other in spans[:i]:
+            if len(one.basis) + len(other.basis) + SPARE > one.basis.shape[1]:
+                continue
+            left, cosines, right = np.linalg.svd(one.basis @ other.basis.T)
+            off = np.sqrt(np.maximum(1 - cosines[:2] ** 2, 0.0))
+            turned = np.linalg.norm(left[:, 0] * one.noise), np.linalg.norm(right[0] * other.noise)
+            allowed = OWN + LOUD * float(sum(turned))
+            if allowed < SURE and off[0] < allowed and (len(off) == 1 or off[1] > APART * allowed):
+                found.append(left[:, 0] @ one.basis + right[0] @ other.basis)
+    directions = np.array(found).reshape(-1, matrices.shape[2])
+    directions *= np.sign(directions.sum(axis=1, keepdims=True))
+    return np.asarray(directions / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
 def met(spans: Sequence[Span], rows: int, columns: int) -> Inputs:

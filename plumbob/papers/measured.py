@@ -34,6 +34,8 @@ RUNS = (
     "pages/boosted",
     "pages/pictures",
     "pages/hidden",
+    "pages/hidden_table",
+    "pages/moving",
     "pages/embeddings",
     "gradients",
     "cut_layer",

@@ -166,6 +166,27 @@ def test_alone_in_a_batch_everybody_comes_out() -> None:
     assert judged.images.exact >= 0.8 * there / ROWS
 
 
+def test_tables_without_zeros_come_out_where_batches_cross() -> None:
+    """Two rounds with one person in common meet in that person's columns; all come out, with their labels."""
+    federation = split_at_random(registry.load("breast"), 15, np.random.default_rng(0))
+    protocol = HiddenIndices().protect(SplitTraining(width=32, outputs=4, batch_size=4, rounds=80))
+    parts = federation.rows(np.arange(ROWS)), federation.rows(np.arange(ROWS, 100))
+    guess, judged = attacked(protocol.train(*parts, np.random.default_rng(0)))
+    assert guess.people is not None
+    assert len(guess.people) == ROWS
+    assert judged.error < 1e-6
+    assert judged.label_accuracy == 1.0
+
+
+def test_batches_that_fill_the_space_are_not_called_safe() -> None:
+    federation = split_at_random(registry.load("breast"), 15, np.random.default_rng(0))
+    protocol = HiddenIndices().protect(SplitTraining(width=32, outputs=4, batch_size=12))
+    parts = federation.rows(np.arange(ROWS)), federation.rows(np.arange(ROWS, 100))
+    guess, _ = attacked(protocol.train(*parts, np.random.default_rng(0)))
+    assert guess.people is None
+    assert "no two batches cross in one" in guess.untried
+
+
 @pytest.mark.parametrize(
     ("defence", "settings", "reason"),
     [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.attacks.per_row import Inputs
-from plumbob.attacks.shared_rows import Span, met
+from plumbob.attacks.shared_rows import Span, crossings, met
 from plumbob.data import registry
 from plumbob.federation import split_at_random
 from plumbob.protocols import SplitTraining
@@ -78,6 +78,29 @@ def test_rows_that_always_come_together_are_not_told_apart() -> None:
 def test_batches_larger_than_the_columns_tell_nothing() -> None:
     rng = np.random.default_rng(5)
     assert spans(rng, rng.random((ROWS, 5)), 10, 20) == []
+
+
+@settings(max_examples=20, deadline=None)
+@given(columns=st.integers(4, 24), batch=st.integers(1, 10), seed=st.integers(0, 10**6))
+def test_where_two_rounds_cross_someone_is(columns: int, batch: int, seed: int) -> None:
+    """Every crossing is somebody's direction, though nobody said who is in which batch."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((ROWS, columns))
+    made = []
+    for _ in range(20):
+        rows = rng.permutation(ROWS)[:batch]
+        made.append((rng.standard_normal((UNITS, batch)) @ x[rows]).astype(np.float32))
+    found = crossings(np.array(made))
+    cosines = found @ (x / np.linalg.norm(x, axis=1, keepdims=True)).T
+    assert (1 - cosines.max(axis=1, initial=-1.0) < 1e-5).all()
+
+
+def test_crossings_find_everybody_in_small_batches() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((ROWS, 20))
+    made = [(rng.standard_normal((UNITS, 4)) @ x[rng.permutation(ROWS)[:4]]).astype(np.float32) for _ in range(60)]
+    cosines = crossings(np.array(made)) @ (x / np.linalg.norm(x, axis=1, keepdims=True)).T
+    assert set(cosines.argmax(axis=1)) == set(range(ROWS))
 
 
 @pytest.mark.parametrize(("rate", "share"), [(0.1, 0.7), (1.0, 0.3)])
