@@ -165,6 +165,16 @@ def test_a_plan_that_cannot_be_run_on_its_data_leaves_no_folder(tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_batch_larger_than_the_table_leaves_no_folder(tmp_path: Path) -> None:
+    settings = "{batch_size: 500}"
+    (tmp_path / "plan.yaml").write_text(
+        f"data: breast\nprotocols: [{{name: split_training, settings: {settings}}}]\nthreats: [coordinator]\nrows: 100\n"
+    )
+    sentence = refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert "500 rows cannot be drawn from 100" in sentence
+    assert not (tmp_path / "out").exists()
+
+
 def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path)
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4

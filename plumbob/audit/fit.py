@@ -26,13 +26,15 @@ def check_fit(plan: Plan, source: Source) -> None:
     if source.recorded is not None:
         _check_recorded(plan, source.recorded, rows)
         return
-    for kind in (part.protocol() for part in plan.protocols):
-        if isinstance(kind, TrainingProtocol):
-            kind.ready()
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
+    kinds = [part.protocol() for part in plan.protocols]
+    for kind in kinds:
+        if isinstance(kind, TrainingProtocol):
+            kind.ready(min(len(train), plan.rows or len(train)))
     predicted = min(len(others), plan.rows or len(others))
     if predicted < FEWEST:
-        raise BadInput(f"only {predicted} of {rows:,} rows would be predicted; a verdict needs at least {FEWEST}")
+        what = "kept for the test" if all(isinstance(kind, TrainingProtocol) for kind in kinds) else "predicted"
+        raise BadInput(f"only {predicted} of {rows:,} rows would be {what}; a verdict needs at least {FEWEST}")
     counts = [max(1, round(share * columns)) for share in plan.unknown or ()]
     if counts and max(counts) >= columns:
         raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")

@@ -148,8 +148,7 @@ class SplitTraining(TrainingProtocol):
         self.guards = tuple(guards)
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
-        if self.batch_size > len(federation):
-            raise BadInput(f"batch_size: {self.batch_size:,} rows cannot be drawn from {len(federation):,}")
+        self.ready(len(federation))
         if TOP in (party.name for party in federation.parties):
             raise BadInput(
                 f"a party cannot be called '{TOP}': split training calls its second network so; choose another name"
@@ -166,6 +165,10 @@ class SplitTraining(TrainingProtocol):
         log.seal(COORDINATOR, "training loss", np.array(losses))
         log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         return log
+
+    def ready(self, rows: int) -> None:
+        if self.batch_size > rows:
+            raise BadInput(f"batch_size: {self.batch_size:,} rows cannot be drawn from {rows:,}")
 
     @property
     def encryption(self) -> str:

@@ -35,8 +35,8 @@ class TrainingProtocol(ABC):
 
     key_bits: int  # of the Paillier key; 0 for none
 
-    def ready(self) -> None:
-        """Refuse, in one sentence, where this machine lacks something that the protocol runs on."""
+    def ready(self, rows: int) -> None:
+        """Refuse, in one sentence, what cannot be trained on so many rows, or on this machine."""
         return
 
     @property

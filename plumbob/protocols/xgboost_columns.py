@@ -77,13 +77,13 @@ class XgboostColumns(TrainingProtocol):
     def encryption(self) -> str:
         return IN_THE_CLEAR
 
-    def ready(self) -> None:
+    def ready(self, rows: int) -> None:
         """Refuse where xgboost is not installed."""
         if not installed():
             raise BadInput(MISSING)
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
-        self.ready()
+        self.ready(len(federation))
         log = opened(self.name, federation, others)
         ranks = [federation.active, *federation.passive]
         results = run([self._job(federation, name) for name in ranks], self.timeout)

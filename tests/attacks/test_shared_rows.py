@@ -108,9 +108,9 @@ def test_training_does_not_hide_a_table(rate: float, share: float) -> None:
     """Where one linear system over all rounds is wrong, rows still come out whole; at a large rate units die."""
     federation = split_at_random(registry.load("breast"), 15, np.random.default_rng(0))
     protocol = SplitTraining(
-        network="mlp", width=32, outputs=4, batch_size=5, rounds=120, optimizer="sgd", learning_rate=rate
+        network="mlp", width=32, outputs=4, batch_size=5, rounds=80, optimizer="sgd", learning_rate=rate
     )
-    parts = federation.rows(np.arange(40)), federation.rows(np.arange(40, 140))
+    parts = federation.rows(np.arange(25)), federation.rows(np.arange(25, 125))
     log = protocol.train(*parts, np.random.default_rng(1))
     view = cut(log, THREATS["coordinator"])
     guess = GradientPeeling(grid=False).run(view, np.random.default_rng(0))
