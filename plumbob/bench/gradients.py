@@ -11,7 +11,7 @@ from plumbob.papers.jin2021_worlds import COMPARED, DRAWN, attacked, cafe, train
 
 GOAL = 100
 FEW = 20  # iterations whose time is nearly that of Steps I and II alone
-MOST = {"mnist": 1_000, "cifar10": 1_600}  # iterations of Step III
+MOST = {"mnist": 1_000, "cifar10": 1_000}  # iterations of Step III
 LOOKED = 20  # iterations after which CAFE is asked how far it is
 
 

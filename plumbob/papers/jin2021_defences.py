@@ -13,7 +13,7 @@ from plumbob.audit.run import generator
 from plumbob.defences import Defence, DpGradients, FakeGradients, NoDefence
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
 from plumbob.papers.evidence import every
-from plumbob.papers.jin2021_worlds import DRAWN, SEARCHED, Size, attacked, cafe, pictures
+from plumbob.papers.jin2021_worlds import SEARCHED, Size, attacked, cafe, pictures
 from plumbob.protocols import SplitTraining
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -44,8 +44,9 @@ def _course(curve: Curve) -> str:
 def _faked(words: str, defence: Defence, name: str, rounds: int, scale: Scale, seed: int) -> Part:
     """One line of C9: what CAFE and ours recover from still parameters, and how the loss goes under SGD."""
     size = SEARCHED[scale]
-    still = _trained(name, size, defence, seed, **dict(DRAWN[scale]))
-    searched, ours = attacked(still, cafe(name, size, scale), seed), attacked(still, GradientPeeling(), seed)
+    still = _trained(name, size, defence, seed)
+    searched = attacked(still, cafe(name, size, scale, earlier=None), seed)
+    ours = attacked(still, GradientPeeling(), seed)
     moving = _trained(name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1)
     curve = _curve(words, moving)
     told = (

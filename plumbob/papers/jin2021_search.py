@@ -61,7 +61,14 @@ LONGER: dict[Scale, tuple[int, ...]] = {
     "smoke": (),
     "paper": (500, 1_000),
 }  # iterations at which CAFE is looked at again
-WHY_3 = ""
+WHY_3 = (
+    "ours reaches more than the paper's figures, on all of its 800 pictures. CAFE is far ahead of its rivals on the same "
+    "messages and iterations, passes the paper's figure on MNIST, and is still rising on the others: the paper took 8,000 and, "
+    "for Linnaeus 5, 20,000 iterations of all three steps on 800 pictures. With batches of 40 the rivals learn next to nothing, "
+    "and their order says how far each prior smooths the noise that they start from. Total variation, whose weight the paper "
+    "does not print, lifts the cosine; statistics of feature maps, which its networks do not keep, lift the batch-norm prior "
+    "where they are those of real pictures"
+)
 
 
 @dataclass(frozen=True)
