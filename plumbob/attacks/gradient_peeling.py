@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
 MORE = 1.2  # rounds for each row from which one gradient for each may explain them all
-ENOUGH = 0.9  # share of the rows from which they are not followed round by round, which takes minutes
 NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
 
 
@@ -147,8 +146,8 @@ class _Followed(Peeled):
             return super().inputs()
         one_system = self.uploads.static or self._hardly_moved()
         found = super().inputs() if one_system else None
-        for more, enough in ((self._met, 1.0), (self._seen, ENOUGH)):
-            if found is None or found.found.mean() < enough:
+        for more in (self._met, self._seen):
+            if found is None or not found.found.all():
                 found = _either(found, more())
         if not self._hardly_moved() and (found is None or found.found.mean() < 0.5):
             why = "there are fewer rounds than rows" if self.uploads.static else "parameters move from round to round"
