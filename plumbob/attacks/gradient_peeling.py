@@ -144,12 +144,12 @@ class _Followed(Peeled):
     def inputs(self) -> Inputs:
         if self.uploads.mixed:
             return super().inputs()
-        one_system = self.uploads.static or self._hardly_moved()
-        found = super().inputs() if one_system else None
+        still = self._hardly_moved()
+        found = super().inputs() if self.uploads.static or still else None
         for more in (self._met, self._seen):
             if found is None or not found.found.all():
                 found = _either(found, more())
-        if not self._hardly_moved() and (found is None or found.found.mean() < 0.5):
+        if not still and (found is None or found.found.mean() < 0.5):
             why = "there are fewer rounds than rows" if self.uploads.static else "parameters move from round to round"
             self.limit = f"few rows are told apart in single rounds, and {why}"
         elif found is not None and found.found.any():

@@ -170,23 +170,6 @@ class _Decoding:
     hidden: torch.Size
     near: Tensor | None
 
-    @classmethod
-    def of(
-        cls,
-        block: Block,
-        y: Tensor,
-        above: Tensor,
-        shape: tuple[int, ...],
-        weights: Tensor,
-        taps: Tensor,
-        near: Tensor | None,
-    ) -> _Decoding:
-        target, slope = block.unacted(y)
-        hidden = block.conv(torch.zeros(1, *shape)).shape
-        window = None if block.pool is None else _windows(block, target.shape, hidden)
-        flat = weights.reshape(len(y), y.shape[1], -1)
-        return cls(block, shape, taps, flat, target, above * slope, window, hidden, near)
-
     def of_rows(self, rows: Tensor) -> _Decoding:
         near = None if self.near is None else self.near[rows]
         return replace(self, flat=self.flat[rows], target=self.target[rows], known=self.known[rows], near=near)
@@ -250,7 +233,11 @@ def decode(
     With inputs that are `near`, their winners are taken first, and what gradients do not tell stays as it is there. Rows whose
     winners stay the same are left alone until all are looked at for the last time.
     """
-    every = _Decoding.of(block, y, above, shape, weights, taps, near)
+    target, slope = block.unacted(y)
+    hidden = block.conv(torch.zeros(1, *shape)).shape
+    window = None if block.pool is None else _windows(block, target.shape, hidden)
+    flat = weights.reshape(len(y), y.shape[1], -1)
+    every = _Decoding(block, shape, taps, flat, target, above * slope, window, hidden, near)
     outer = every.start()
     turns = 0 if every.window is None else DECODES if near is None else 3
     rows, some = torch.arange(len(y)), every

@@ -2,7 +2,7 @@
 
 jin2021 recovers 800 pictures on two graphics cards. Ours runs at that size here; attacks by descent run on fewer pictures
 (`COMPARED`, `SEARCHED`), all of them the same. Its 8,000 iterations of Step III move each of 800 pictures 400 times, which for
-50 of them takes 500 iterations; Steps I and II are cheap and get the paper's 8,000 (`EARLIER`).
+50 of them takes 500 iterations. Steps I and II are cheap, and where attacks are compared get the paper's 8,000 (`EARLIER`).
 """
 
 from __future__ import annotations
