@@ -8,11 +8,18 @@ from plumbob.attacks.blocks import Block, through
 from plumbob.later import Tensor, functional, torch
 
 CHUNK = 64  # rows solved together
-STEPS, POLISH = 8, 8  # steps on one block, and on all at once
+STEPS = 24  # at most
 SOLVES = 24  # steps of conjugate gradients in each
-SOLVED = 1e-6  # share of the squared residual at which they end before
+SOLVED, FINELY = (
+    0.05,
+    1e-4,
+)  # share of the squared residual at which they end before; winners change, so that more is lost mostly
+PATIENCE, LESS = (
+    3,
+    0.8,
+)  # steps that may fail to bring a row's residual below this share of its smallest until it is left
 DAMPED = 1e-4  # share of the curvature
-DONE = 1e-5  # share of the target's size at which a row's residual counts as gone
+DONE = 3e-5  # share of the target's size at which a row's residual counts as gone
 
 
 @dataclass(frozen=True)
@@ -43,30 +50,34 @@ def invert(
     """The block's inputs from its outputs where they are sure; in [0, 1], or from `low` upwards where one is given."""
     start = torch.full((len(y), *shape), 0.5) if near is None else near
     sight = Sight([block], y, torch.arange(len(y)), sure, torch.ones(len(y)))
-    return _gauss_newton([sight], start, STEPS, 1e-3, low)
+    return _gauss_newton([sight], start, 1e-3, low)
 
 
-def polish(blocks: list[Block], x: Tensor, y: Tensor) -> Tensor:
+def polish(blocks: list[Block], x: Tensor, y: Tensor, solved: float = SOLVED) -> Tensor:
     """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
     parts = zip(torch.split(x, CHUNK), torch.split(y, CHUNK), strict=True)
     with torch.no_grad():
         sights = [(near, Sight.of(blocks, top, torch.arange(len(top)), tuple(x.shape[1:]))) for near, top in parts]
-        done = [_gauss_newton([sight], near, POLISH, 1e-5, None) for near, sight in sights]
+        done = [_gauss_newton([sight], near, 1e-5, None, solved) for near, sight in sights]
     return torch.cat(done) if done else x
 
 
 def agree(sights: list[Sight], x: Tensor) -> Tensor:
     """Inputs in [0, 1] near `x` that give what is seen of them through all sights."""
     with torch.no_grad():
-        return _gauss_newton(sights, x, POLISH, None, None)
+        return _gauss_newton(sights, x, None, None, FINELY)
 
 
-def _gauss_newton(sights: list[Sight], start: Tensor, steps: int, damping: float | None, low: float | None) -> Tensor:
-    """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone are left in peace."""
+def _gauss_newton(
+    sights: list[Sight], start: Tensor, damping: float | None, low: float | None, solved: float = SOLVED
+) -> Tensor:
+    """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone, or falls no more, are left in
+    peace."""
     best, smallest = start.clone(), torch.full((len(start),), torch.inf)
+    waited = torch.zeros(len(start))
     targets = [sight.blocks[-1].unacted(sight.y) for sight in sights]
     rows, x = torch.arange(len(start)), start
-    for _ in range(steps + 1):
+    for _ in range(STEPS + 1):
         place = torch.full((len(start),), -1)
         place[rows] = torch.arange(len(rows))
         looks, off, size = [], torch.zeros(len(rows)), torch.zeros(len(rows))
@@ -79,12 +90,14 @@ def _gauss_newton(sights: list[Sight], start: Tensor, steps: int, damping: float
             size.index_add_(0, at, weight * _dot(target[mine], target[mine]).flatten())
             looks.append(look)
         off = off / size.clamp_min(1e-30)
+        waited[rows] = torch.where(off < LESS**2 * smallest[rows], 0.0, waited[rows] + 1)
         better = off < smallest[rows]
         best[rows[better]], smallest[rows[better]] = x[better], off[better]
-        left = off > (DONE if start.dtype == torch.float32 else DONE**2) ** 2
+        gone = (DONE if start.dtype == torch.float32 else DONE**2) ** 2
+        left = (off > gone) & (waited[rows] < PATIENCE)
         if not left.any():
             break
-        step = _least_squares([look.of(left) for look in looks], damping, x[left], low)
+        step = _least_squares([look.of(left) for look in looks], damping, x[left], low, solved)
         rows, x = rows[left], x[left] + step
         x = x.clamp(0.0, 1.0) if low is None else x.clamp_min(low)
     return best
@@ -160,7 +173,7 @@ class _Look:
         return g
 
 
-def _least_squares(looks: list[_Look], damping: float | None, x: Tensor, low: float | None) -> Tensor:
+def _least_squares(looks: list[_Look], damping: float | None, x: Tensor, low: float | None, solved: float) -> Tensor:
     """Conjugate gradients for the step that removes the residual, a little damped (by a share of the curvature along the
     gradient, if no number is given); what would leave the box at once stays.
     """
@@ -186,7 +199,7 @@ def _least_squares(looks: list[_Look], damping: float | None, x: Tensor, low: fl
         length = size / _dot(along, image).clamp_min(1e-30)
         step, left = step + length * along, left - length * image
         following = _dot(left, left)
-        if bool((following <= SOLVED * first).all()):
+        if bool((following <= solved * first).all()):
             break
         along, size = left + following / size.clamp_min(1e-30) * along, following
     return step

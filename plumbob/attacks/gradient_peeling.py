@@ -27,8 +27,8 @@ from plumbob.attacks.base import NAMELESS, Attack, Guess, nothing
 from plumbob.attacks.classes import labels
 from plumbob.attacks.defended_gradients import Estimates, Expected, changed, estimates_of, expected_inputs, orders_only
 from plumbob.attacks.peeled import Peeled
-from plumbob.attacks.per_row import RANK, ROOM, Bools, Inputs, Separation
-from plumbob.attacks.uploads import STILL, Uploads, Worker, needs_coordinator
+from plumbob.attacks.per_row import Bools, Inputs, Separation
+from plumbob.attacks.uploads import RANK, STILL, Uploads, Worker, needs_coordinator
 from plumbob.crypto.cores import available
 from plumbob.errors import boolean
 from plumbob.federation import FloatArray, IntArray
@@ -53,8 +53,11 @@ class GradientPeeling(Attack):
     corrupted = True
     needs_active = False
 
-    def __init__(self, grid: bool = True) -> None:
+    def __init__(self, grid: bool = True, polish: bool = True) -> None:
         self.grid = boolean("grid", grid)  # whether columns of whole numbers or grey levels are moved to their grid
+        self.polish = boolean(
+            "polish", polish
+        )  # whether convolutions, undone one by one, are solved together in the end
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         needs_coordinator(view)
@@ -98,7 +101,7 @@ class GradientPeeling(Attack):
         values, told = np.full((len(view.own), len(view.unknown)), 0.5), np.zeros(len(view.own), dtype=bool)
         with one_thread(), threadpool_limits(1), _of_one_type(parts), _pool(len(parts)) as pool:
             own = [copy_context() for _ in parts]  # threads do not inherit what is trusted
-            work = pool.map(lambda context, part: context.run(part.inputs), own, parts)
+            work = pool.map(lambda context, part: context.run(part.inputs, self.polish), own, parts)
             for part, found in zip(parts, work, strict=True):
                 values[:, part.worker.unknown] = _filled(found)
                 told |= found.found
@@ -141,11 +144,11 @@ class _Followed(Peeled):
         super().__init__(uploads, worker)
         self.rng = rng
 
-    def inputs(self) -> Inputs:
+    def inputs(self, polished: bool = True) -> Inputs:
         if self.uploads.mixed:
-            return super().inputs()
+            return super().inputs(polished)
         still = self._hardly_moved()
-        found = super().inputs() if self.uploads.static or still else None
+        found = super().inputs(polished) if self.uploads.static or still else None
         for more in (self._met, self._seen):
             if found is None or not found.found.all():
                 found = _either(found, more())
@@ -154,7 +157,7 @@ class _Followed(Peeled):
             self.limit = f"few rows are told apart in single rounds, and {why}"
         elif found is not None and found.found.any():
             self.limit = ""
-        return super().inputs() if found is None else found
+        return super().inputs(polished) if found is None else found
 
     def _met(self) -> Inputs | None:
         """Rows where the spans of their batches meet, if the layer's inputs are the columns themselves."""
@@ -169,7 +172,7 @@ class _Followed(Peeled):
             bias = biases.of(number, units)
             if bias is not None:
                 batch = self.uploads.batches[number]
-                spans.append(Span.of(batch, weights.values[position].reshape(units, -1), bias))
+                spans.append(Span.of(batch, weights.lines[position].reshape(units, -1), bias))
         return met([span for span in spans if span is not None], len(self.uploads.view.own), self.layer.in_features)
 
     def _seen(self) -> Inputs | None:
@@ -205,7 +208,7 @@ class _Followed(Peeled):
             if number not in known or (sights[batch] >= SIGHTS).all():
                 continue
             bias = None if biases is None else biases.of(number, self.layer.out_features)
-            seen = unmixed(weights.values[position].reshape(self.layer.out_features, -1), bias, self.rng)
+            seen = unmixed(weights.lines[position].reshape(self.layer.out_features, -1), bias, self.rng)
             module = self.uploads.module(self.worker.name, 0 if self.uploads.static else number)
             layer = dict(module.named_modules())[self.key]
             forward, blocks = partial(representation, module, layer), blocks_of(module, layer)
@@ -231,7 +234,7 @@ class _Summed(Peeled):
         return above, Inputs(self.sums.inputs[name], found)
 
     def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
-        return None, self.gradients(f"{key}.weight").cells
+        return None, np.zeros(0, dtype=np.int64)
 
 
 class _Doubted(Peeled):
@@ -257,7 +260,7 @@ class _Doubted(Peeled):
         if self.barrier:
             return self._nothing()
         above, weights = self._estimates(f"{self.key}.bias"), self.gradients(f"{self.key}.weight")
-        if len(weights.rounds) < len(self.uploads.batches) or weights.values.shape[1] * len(above.values) > ROOM:
+        if len(weights.rounds) < len(self.uploads.batches) or not self._fits(weights):
             return self._nothing()
         before, own = self._expected(), self._estimates(f"{self.key}.weight")
         own = before.in_units(own) if orders_only(self.uploads.view.defence) else own
@@ -274,10 +277,10 @@ class _Doubted(Peeled):
             inner = representation(self.module, self.layer, anywhere).flatten(1).double().numpy()
         return Expected(inner.mean(axis=0), inner.var(axis=0))
 
-    def inputs(self) -> Inputs:
+    def inputs(self, polished: bool = True) -> Inputs:
         from plumbob.attacks.blocks import blocks_of
 
-        found = super().inputs()
+        found = super().inputs(polished)
         if blocks_of(self.module, self.layer) == []:
             return found
         return Inputs(0.5 + self.trust[:, None] * (found.values - 0.5), found.found)
@@ -286,7 +289,7 @@ class _Doubted(Peeled):
         """Winners are told by gradients that are nearly exact, and by no others."""
         if self.trust.min() > NEARLY:
             return super()._own(key)
-        return None, self.gradients(f"{key}.weight").cells
+        return None, np.zeros(0, dtype=np.int64)
 
 
 def on_grid(values: FloatArray, steps: FloatArray) -> FloatArray:

@@ -47,9 +47,7 @@ class Renamed(Uploads):
         return [self.members.get(number, nobody) for number in range(len(self.sizes))]
 
     def gradients(self, party: str, key: str, partial: bool = False) -> Gradients:
-        every = super().gradients(party, key, partial)
-        kept = np.isin(every.rounds, list(self.members))
-        return Gradients(every.rounds[kept], every.values[kept], every.cells)
+        return super().gradients(party, key, partial).within(list(self.members))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.per_row import ROOM, Inputs, Separation, layer_inputs, row_inputs
+from plumbob.attacks.per_row import LOUDER, QUIET, ROOM, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker
 from plumbob.attacks.without_bias import Layer, gradients_above, way_up
 from plumbob.federation import FloatArray, IntArray
@@ -58,8 +58,8 @@ class Peeled:
         above, separation = self._above()
         return above, self._representation(above, separation)
 
-    def inputs(self) -> Inputs:
-        """The worker's columns, with the rows that were found."""
+    def inputs(self, polished: bool = True) -> Inputs:
+        """The worker's columns, with the rows that were found; through convolutions `polished` on all of them at once."""
         import torch
 
         from plumbob.attacks.blocks import blocks_of
@@ -83,7 +83,7 @@ class Peeled:
             def weights(key: str, part: slice) -> tuple[torch.Tensor, torch.Tensor] | None:
                 return self._weights(key, rows[part])
 
-            x = peel(blocks, shape, y, outer, weights)
+            x = peel(blocks, shape, y, outer, weights, polished)
         if x is None:
             x = descend(partial(representation, self.module, self.layer), shape, y)
             x = x if not blocks else polish(blocks, x, y)
@@ -102,38 +102,50 @@ class Peeled:
     def _representation(self, above: FloatArray, separation: Separation) -> Inputs:
         """H: what the rows put into the first fully connected layer."""
         weights = self.gradients(f"{self.key}.weight")
-        every = len(weights.rounds) == len(separation.rounds)
-        if every and weights.values.shape[1] * len(above) <= ROOM:
+        every = len(weights.rounds) == len(separation.rounds) and self._fits(weights)
+        if every and not self.uploads.static:  # V is rough, and a batch would be solved for its errors
             return row_inputs(separation.rows(weights), above, separation.determined)
-        found = layer_inputs(self.uploads, weights, above, separation.determined)
-        some = self.uploads.gradients(self.worker.name, f"{self.key}.weight", partial=True)
-        if found.found.all() or len(some.rounds) < len(separation.rounds) or some.values.shape[1] * len(above) > ROOM:
+        found = layer_inputs(self.uploads, weights, above, separation.determined, QUIET if every else LOUDER)
+        if found.found.all():
             return found
-        # Rows alike in all that counts have dependent gradients; a few units' own gradients tell them apart.
+        # Rows alike in all that counts have dependent gradients; their own gradients, of a few units at least, tell them apart.
+        some = weights if every else self.uploads.gradients(self.worker.name, f"{self.key}.weight", partial=True)
+        if len(some.rounds) < len(separation.rounds) or not self._fits(some):
+            return found
         units = np.unique(some.cells // self.layer.in_features)
         rest = row_inputs(separation.rows(some), above[:, units], separation.determined)
         values = np.where(found.found[:, None], found.values, rest.values)
         return Inputs(values, found.found | rest.found)
 
+    def _fits(self, gradients: Gradients) -> bool:
+        """Whether the rows' own gradients of these cells fit into memory."""
+        return len(gradients.cells) * len(self.uploads.view.own) <= ROOM
+
     def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """A convolution's own gradients of some rows, and the taps that were kept; nothing where rows cannot be told apart."""
+        """A convolution's own gradients of some rows, and the taps they are of; nothing where rows cannot be told apart."""
         import torch
 
         if key not in self._separated:
             self._separated[key] = self._own(key)
-        own, cells = self._separated[key]
+        own, taps = self._separated[key]
         if own is None or np.isnan(own[rows, :1]).any():
             return None
-        shape = dict(self.module.named_parameters())[f"{key}.weight"].shape
-        taps = np.unique(cells % (shape[2] * shape[3]))
-        return torch.from_numpy(own[rows].astype(self.dtype)).view(len(rows), *shape[:2], len(taps)), torch.from_numpy(
-            taps
-        )
+        out, inside = self._kernel(key)[:2]
+        weights = torch.from_numpy(own[rows].astype(self.dtype)).view(len(rows), out, inside, len(taps))
+        return weights, torch.from_numpy(taps)
+
+    def _kernel(self, key: str) -> tuple[int, ...]:
+        return tuple(dict(self.module.named_parameters())[f"{key}.weight"].shape)
 
     def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
-        """Rows' own gradients of a convolution's kept cells, NaN for rows that are not determined."""
-        gradients = self.gradients(f"{key}.weight")
+        """Rows' own gradients of a convolution at its taps that tell, NaN for rows that are not determined; and these taps."""
+        from plumbob.attacks.decoding import telling
+
+        gradients, kernel = self.gradients(f"{key}.weight"), self._kernel(key)[2:]
+        tap = gradients.cells % (kernel[0] * kernel[1])
+        taps = telling(kernel, np.unique(tap))
+        gradients = gradients.at(np.flatnonzero(np.isin(tap, taps)))
         separation = Separation.of(self.uploads, gradients.rounds)
         found = separation.rows(gradients)
         found[separation.determined == 0] = np.nan
-        return found, gradients.cells
+        return found, taps

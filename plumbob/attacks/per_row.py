@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from plumbob.attacks.uploads import Gradients, Uploads
+from plumbob.attacks.uploads import RANK, Gradients, Uploads
 from plumbob.federation import FloatArray, IntArray
 
 DEAD = 1e-5  # share of the largest value below which a unit after ReLU counts as dead
 ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 Bools = NDArray[np.bool_]
-RANK = 1e-9  # singular values below this share of the largest count as zero
 CHUNK = 8_192  # cells solved at once
 LOUDER = (
     1e3  # how much more noise a row's estimate may have in a batch than alone: rows nearly alike are not told apart
 )
+QUIET = 10.0  # the same where there may be better ways to tell
 SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
 
 
@@ -40,15 +40,15 @@ class Separation:
     @classmethod
     def of(cls, uploads: Uploads, rounds: IntArray) -> Separation:
         """Of the batches of these rounds; the shortest solution where they are too few."""
-        batches = uploads.indicator[rounds]
-        inverse = np.asarray(linalg.pinv(batches, rtol=RANK)) if len(rounds) else np.zeros((batches.shape[1], 0))
-        own = np.einsum("nt,tn->n", inverse, batches)
+        inverse, own = uploads.apart(rounds)
         return cls(rounds, inverse * uploads.sizes[rounds], own > 1 - SEPARATE)
 
     def rows(self, gradients: Gradients) -> FloatArray:
-        """Z: one row's own gradient per row, rows x cells."""
-        total = gradients.values.shape[1]
-        found = np.empty((len(self.inverse), total), dtype=np.float32 if total > CHUNK else np.float64)
+        """Z: one row's own gradient per row, rows x cells. Of many cells in the precision in which they came."""
+        total = len(gradients.cells)
+        if total > CHUNK and gradients.values.dtype == np.float32:
+            return self.inverse.astype(np.float32) @ gradients.values
+        found = np.empty((len(self.inverse), total))
         for start in range(0, total, CHUNK):
             part = slice(start, start + CHUNK)
             found[:, part] = self.inverse @ gradients.values[:, part].astype(np.float64)
@@ -63,34 +63,45 @@ class Inputs:
     found: Bools  # per row: whether its input is determined
 
 
-def layer_inputs(uploads: Uploads, weights: Gradients, above: FloatArray, separated: Bools) -> Inputs:
+def layer_inputs(
+    uploads: Uploads, weights: Gradients, above: FloatArray, separated: Bools, louder: float = LOUDER
+) -> Inputs:
     """H from a fully connected layer's weight gradients (d2 x d1 cells) and V = `above`, the rows' gradients at its outputs.
 
-    Row by row where all rounds were kept and fit into memory, batch by batch else. A row that stands in several batches is
-    taken from the one in which its v_n is the most distinct; one with v_n = 0 (all its units dead) tells nothing.
+    Batch by batch, until every row was in one in which its v_n is distinct; a row that stands in several is taken from the one
+    in which it is the most so. One with v_n = 0 (all its units dead) tells nothing.
     """
     total, d2 = above.shape
-    d1 = weights.values.shape[1] // d2
     scale = float(np.abs(above).max(initial=0.0)) or 1.0
-    spread = np.full(total, np.inf)  # the variance that the batch gives the row's estimate
-    values = np.zeros((total, d1))
-    for position, round in enumerate(weights.rounds):
-        batch = uploads.batches[round]
-        known = batch[separated[batch] & (np.abs(above[batch]).max(axis=1) > RANK * scale)]
+    alive = np.abs(above).max(axis=1, initial=0.0) > RANK * scale
+    strength = ((above / scale) ** 2).sum(axis=1)
+    noise, chosen = (
+        np.full(total, np.inf),
+        np.full(total, -1),
+    )  # by row: what the best batch makes of it, and which it is
+    solutions: dict[int, tuple[IntArray, FloatArray]] = {}
+    for position, round in enumerate(weights.rounds.tolist()):
+        batch = np.unique(uploads.batches[round])
+        known = batch[alive[batch]]
         if len(known) == 0 or not separated[batch].all():
             continue
         matrix = above[known] / scale
         inverse = linalg.pinv(matrix.T, rtol=RANK)  # known rows x d2
         own = np.einsum("nk,nk->n", inverse, matrix)
-        variance = (inverse**2).sum(axis=1)
-        distinct = variance * (matrix**2).sum(axis=1) < LOUDER**2
-        variance = np.where((own > 1 - SEPARATE) & distinct, variance, np.inf)
-        better = variance < spread[known]
-        if better.any():
-            gradient = weights.values[position].reshape(d2, d1).astype(np.float64)
-            solved = inverse[better] @ gradient * (uploads.sizes[round] / scale)
-            values[known[better]], spread[known[better]] = solved, variance[better]
-    return Inputs(values, np.isfinite(spread))
+        louder_here = (inverse**2).sum(axis=1) * strength[known]
+        better = (own > 1 - SEPARATE) & (louder_here < np.minimum(noise[known], louder**2))
+        noise[known[better]], chosen[known[better]] = louder_here[better], position
+        solutions[position] = known, inverse
+        if (noise < QUIET**2)[separated & alive].all():
+            break
+    values = np.zeros((total, len(weights.cells) // d2))
+    for position in np.unique(chosen[chosen >= 0]).tolist():
+        known, inverse = solutions[position]
+        mine = chosen[known] == position
+        gradient = weights.lines[position].reshape(d2, -1).astype(np.float64)
+        size = uploads.sizes[weights.rounds[position]]
+        values[known[mine]] = inverse[mine] @ gradient * (size / scale)
+    return Inputs(values, chosen >= 0)
 
 
 def row_inputs(weights: FloatArray, above: FloatArray, separated: Bools) -> Inputs:

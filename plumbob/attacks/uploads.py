@@ -5,11 +5,14 @@ Read from a view's messages and checked, so that attacks meet numbers of the rig
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import linalg
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
@@ -22,6 +25,7 @@ from plumbob.transcript import COORDINATOR, Message
 if TYPE_CHECKING:
     import torch
 
+RANK = 1e-9  # singular values below this share of the largest count as zero
 STILL = 1e-4  # share of their length that parameters may move, or one gradient for each row may miss, to count as still
 
 
@@ -41,16 +45,32 @@ class Worker:
 
 @dataclass(frozen=True)
 class Gradients:
-    """One parameter's gradients, round by round: `values` is rounds x cells, `cells` their places in the flat parameter."""
+    """One parameter's gradients, round by round; `cells` are their places in the flat parameter."""
 
     rounds: IntArray
-    values: FloatArray  # in the precision in which they came
+    lines: Sequence[FloatArray] | FloatArray  # a round's each, in the precision in which they came
     cells: IntArray
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Rounds x cells, side by side. Large parameters are better read line by line: this is a copy."""
+        if isinstance(self.lines, np.ndarray):
+            return self.lines
+        return np.stack(self.lines) if len(self.lines) else np.zeros((0, len(self.cells)))
 
     def of(self, round: int, size: int) -> FloatArray | None:
         """One round's gradient, if it came whole."""
         at = np.flatnonzero(self.rounds == round)
-        return self.values[int(at[0])] if len(at) and len(self.cells) == size else None
+        return self.lines[int(at[0])] if len(at) and len(self.cells) == size else None
+
+    def at(self, places: IntArray) -> Gradients:
+        """Some of the cells only, by their places among `cells`."""
+        return Gradients(self.rounds, [line[places] for line in self.lines], self.cells[places])
+
+    def within(self, rounds: Sequence[int]) -> Gradients:
+        """Those of some rounds only."""
+        kept = np.flatnonzero(np.isin(self.rounds, list(rounds)))
+        return Gradients(self.rounds[kept], [self.lines[i] for i in kept.tolist()], self.cells)
 
 
 class Uploads:
@@ -58,6 +78,7 @@ class Uploads:
 
     def __init__(self, view: View) -> None:
         self.view = view
+        self._lock, self._apart = Lock(), dict[bytes, tuple[FloatArray, FloatArray]]()
         self._messages: dict[str, list[Message]] = {}
         for message in view.messages:
             self._messages.setdefault(message.name, []).append(message)
@@ -134,6 +155,18 @@ class Uploads:
             matrix[number, rows] = 1.0
         return matrix
 
+    def apart(self, rounds: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The pseudo-inverse of the batches of some rounds (the shortest solution where they are too few), and how much of every
+        row's solution is its own: 1 where it is told from all others. Worked out once, however many workers ask."""
+        with self._lock:
+            key = rounds.tobytes()
+            if key not in self._apart:
+                batches = self.indicator[rounds]
+                empty = np.zeros(batches.T.shape)
+                inverse = np.asarray(linalg.pinv(batches, rtol=RANK)) if len(rounds) else empty
+                self._apart[key] = inverse, np.einsum("nt,tn->n", inverse, batches)
+            return self._apart[key]
+
     @cached_property
     def sizes(self) -> FloatArray:
         return np.array([len(rows) for rows in self.batches], dtype=np.float64)
@@ -149,7 +182,7 @@ class Uploads:
         if kept is not None and not partial and any(m.payload.size == size for m in messages):
             messages = [m for m in messages if m.payload.size == size]
         if not messages:
-            return Gradients(np.zeros(0, dtype=np.int64), np.zeros((0, size)), np.arange(size))
+            return Gradients(np.zeros(0, dtype=np.int64), [], np.arange(size))
         whole = kept is None or all(m.payload.size == size for m in messages)
         cells = np.arange(size) if kept is None or whole else np.asarray(kept)
         for message in messages:
@@ -165,12 +198,12 @@ class Uploads:
                 )
             if message.payload.dtype.kind not in "fiu":
                 raise BadInput(f"'{message.name}': expected numbers, got {message.payload.dtype}")
-            if not np.isfinite(message.payload).all():
+            if not _finite(message.payload):
                 raise BadInput(f"'{message.name}' of round {message.round} holds NaN or infinity")
         chosen = [
             m.payload.reshape(-1) if m.payload.size == len(cells) else m.payload.reshape(-1)[cells] for m in messages
         ]
-        return Gradients(np.array([m.round for m in messages]), np.stack(chosen), cells)
+        return Gradients(np.array([m.round for m in messages]), chosen, cells)
 
     def _shape(self, party: str, key: str) -> tuple[int, ...]:
         """Of a parameter, as it was sent out first."""
@@ -271,6 +304,12 @@ def _numbers(rows: Array, total: int, where: str) -> IntArray:
     if len(rows) == 0 or rows.min() < 0 or rows.max() >= total:
         raise BadInput(f"{where}: expected row numbers from 0 to {total - 1:,}, got others")
     return rows.astype(np.int64)
+
+
+def _finite(numbers: Array) -> bool:
+    """Whether all are. A sum that is finite says so at once; one may overflow where none of its numbers did."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(numbers.sum())) or bool(np.isfinite(numbers).all())
 
 
 def needs_coordinator(view: View) -> None:

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from plumbob.attacks.blocks import chain_of
-from plumbob.attacks.per_row import RANK, Bools, Separation
-from plumbob.attacks.uploads import Uploads, Worker
+from plumbob.attacks.per_row import Bools, Separation
+from plumbob.attacks.uploads import RANK, Uploads, Worker
 from plumbob.federation import FloatArray
 from plumbob.later import nn
 from plumbob.protocols.split_training import TOP

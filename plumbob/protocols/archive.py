@@ -21,7 +21,7 @@ SMALL = 8_192  # parameters with at most so many numbers are written down in eve
 class Archive:
     """What the server writes down. Everything, where there is room; else what an attack has use for.
 
-    Small parameters in every round; of convolutions the taps nearest their centre, in every round; of large matrices all, in
+    Small parameters in every round; of convolutions a few taps, in every round; of large matrices all, in
     rounds that hold a row none of the earlier such rounds held, and the lines of a few units in every other. While parameters
     move, also all in as many rounds of the rest as there is room for, from the beginning to the end.
     """
@@ -71,14 +71,15 @@ class Archive:
 
 
 def _some(shape: Sequence[int]) -> IntArray:
-    """Cells of a convolution's weights at its five taps nearest the centre; of a matrix the lines of a few units."""
+    """Cells of a convolution's weights at five taps, a knight's move apart where it is wide enough for that, else those nearest
+    its centre; of a matrix the lines of a few units."""
     if len(shape) != 4:
         units = np.unique(np.linspace(0, shape[0] - 1, UNITS).round().astype(np.int64))
         each = int(np.prod(shape[1:]))
         return np.asarray((units[:, None] * each + np.arange(each)).ravel())
     height, width = shape[2:]
-    rows, columns = np.indices((height, width))
-    far = np.abs(rows - (height - 1) / 2) + np.abs(columns - (width - 1) / 2)
-    taps = np.sort(np.argsort(far.ravel(), kind="stable")[:5])
+    down, across = (np.indices((height, width)).reshape(2, -1).T - [(height - 1) // 2, (width - 1) // 2]).T
+    apart = (down + 2 * across) % 5 != 0 if min(height, width) >= 5 else np.zeros(len(down), dtype=bool)
+    taps = np.sort(np.lexsort((np.abs(down) + np.abs(across), apart))[:5])
     cells = np.arange(int(np.prod(shape))).reshape(*shape[:2], -1)[:, :, taps]
     return np.asarray(cells.ravel(), dtype=np.int64)

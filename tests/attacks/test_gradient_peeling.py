@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from plumbob.attacks.gradient_peeling import GradientPeeling
-from plumbob.attacks.peeling import _inverse
+from plumbob.attacks.decoding import _inverse
 from plumbob.attacks.uploads import Uploads
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
