@@ -19,15 +19,9 @@ from plumbob.federation import IntArray
 from plumbob.later import Tensor, functional, torch
 
 TURNS, AGAIN = 6, 3  # at most, from nothing and from inputs that are near
-SETTLED, STAYED = (
-    2,
-    1e-2,
-)  # turns after which a row is left alone if its inputs move by no more than this share of their length
-LOOSE, FALL, TIGHT = (
-    3e-3,
-    0.3,
-    1e-7,
-)  # share of their diagonal by which least squares are damped: first, turn by turn, last
+SETTLED = 2  # turns after which rows are left alone that hardly move:
+STAYED = 0.02  # by this share of their length
+LOOSE, FALL, TIGHT = 3e-3, 0.3, 1e-7  # share of the diagonal that damps least squares: first, turn by turn, last
 HELD = 1e-5  # the same for inputs that are near
 EVERY = 4  # of so many channels one is looked at for the size of noise
 

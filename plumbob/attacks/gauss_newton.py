@@ -10,14 +10,10 @@ from plumbob.later import Tensor, functional, torch
 CHUNK = 64  # rows solved together
 STEPS = 24  # at most
 SOLVES = 24  # steps of conjugate gradients in each
-SOLVED, FINELY = (
-    0.05,
-    1e-4,
-)  # share of the squared residual at which they end before; winners change, so that more is lost mostly
-PATIENCE, LESS = (
-    3,
-    0.8,
-)  # steps that may fail to bring a row's residual below this share of its smallest until it is left
+SOLVED = 0.05  # share of the squared residual at which they end before: winners change yet, so that more is lost work
+FINELY = 1e-4  # the same for rows that this leaves unsolved
+PATIENCE = 3  # steps after which a row is left whose residual they did not bring below
+LESS = 0.8  # this share of its smallest
 DAMPED = 1e-4  # share of the curvature
 DONE = 3e-5  # share of the target's size at which a row's residual counts as gone
 

@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from plumbob.attacks.cafe import Cafe
 from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.audit.run import generator
 from plumbob.defences import Defence, DpGradients, FakeGradients, NoDefence
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
 from plumbob.papers.evidence import every
-from plumbob.papers.jin2021_worlds import SEARCHED, Size, attacked, cafe, pictures
+from plumbob.papers.jin2021_worlds import SEARCHED, Size, attacked, pictures, table_9
 from plumbob.protocols import SplitTraining
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -45,7 +46,7 @@ def _faked(words: str, defence: Defence, name: str, rounds: int, scale: Scale, s
     """One line of C9: what CAFE and ours recover from still parameters, and how the loss goes under SGD."""
     size = SEARCHED[scale]
     still = _trained(name, size, defence, seed)
-    searched = attacked(still, cafe(name, size, scale, earlier=None), seed)
+    searched = attacked(still, Cafe(**table_9(name, size, scale, earlier=None)), seed)
     ours = attacked(still, GradientPeeling(), seed)
     moving = _trained(name, size, defence, seed, optimizer="sgd", learning_rate=0.1, rounds=rounds, archive_mb=1)
     curve = _curve(words, moving)

@@ -38,8 +38,8 @@ from plumbob.papers.jin2021_worlds import (
     Run,
     Size,
     attacked,
-    cafe,
     sets,
+    table_9,
     trained,
 )
 from plumbob.scoring.score import score, truth_of
@@ -88,7 +88,10 @@ def entrants(name: str, scale: Scale) -> dict[str, Entrant]:
     rate, iterations = TABLE_9[name].rates[2], size.iterations
     others = (Dlg, CosineGradients, Sapag, BatchNormPrior, GroupConsistency)
     made = {
-        "cafe": Entrant("cafe", cafe(name, size, scale, iterations=max(iterations, *LONGER[scale], 0), report_every=20))
+        "cafe": Entrant(
+            "cafe",
+            Cafe(**table_9(name, size, scale, iterations=max(iterations, *LONGER[scale], 0), report_every=20)),
+        )
     }
     made |= {kind.name: Entrant(kind.name, kind(iterations=iterations, rate=rate)) for kind in others}
     rough = CosineGradients(iterations=iterations, rate=rate, beta=0)
@@ -213,7 +216,7 @@ def _without_terms(name: str, scale: Scale, seed: int) -> Part:
     }
     found: dict[str, float] = {}
     for words, changed in without.items():
-        attack = cafe(name, size, scale, earlier=None, **changed)
+        attack = Cafe(**table_9(name, size, scale, earlier=None, **changed))
         found[words] = attacked(trained(name, size, 4, seed), attack, seed).psnr
     measured = {f"{name}, {words}": round(value, 2) for words, value in found.items()}
     return Part(measured, [min(found, key=lambda words: found[words]) == "gamma = 0"])

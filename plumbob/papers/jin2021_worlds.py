@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.cafe import TABLE_9, Cafe
+from plumbob.attacks.cafe import TABLE_9
 from plumbob.audit.run import generator
 from plumbob.data import registry
 from plumbob.federation import Federation, split_into_tiles
@@ -82,11 +82,11 @@ def trained(name: str, size: Size, tiles: int, seed: int, settings: Settings = (
     return protocol.train(federation, others, generator(seed, "training", name, size, tiles))
 
 
-def cafe(name: str, size: Size, scale: Scale, **changed: Any) -> Cafe:
-    """With Table 9's settings, but for those that are changed."""
-    choice, earlier = TABLE_9[name], EARLIER[scale]
-    usual = {"iterations": size.iterations, "earlier": earlier, "rates": choice.rates, "xi": choice.xi}
-    return Cafe(**usual | changed)
+def table_9(name: str, size: Size, scale: Scale, **changed: Any) -> dict[str, Any]:
+    """CAFE's settings for a data set in Table 9, but for those that are changed."""
+    choice = TABLE_9[name]
+    usual = {"iterations": size.iterations, "earlier": EARLIER[scale], "rates": choice.rates, "xi": choice.xi}
+    return usual | changed
 
 
 @dataclass(frozen=True)
