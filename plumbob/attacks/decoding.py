@@ -18,22 +18,27 @@ from plumbob.attacks.blocks import Block
 from plumbob.federation import IntArray
 from plumbob.later import Tensor, functional, torch
 
-TURNS, AGAIN = 6, 3  # at most, from nothing and from inputs that are near
-SETTLED = 2  # turns after which rows are left alone that hardly move:
-STAYED = 0.02  # by this share of their length
+TURNS, AGAIN = 12, 3  # at most, from nothing and from inputs that are near
+STAYED = 5e-3  # share of their length by which inputs move that are left alone
+STUCK, SETTLED = (
+    0.8,
+    3,
+)  # or by no less than this share of what they moved in the turn before; but not in the first turns
 LOOSE, FALL, TIGHT = 3e-3, 0.3, 1e-7  # share of the diagonal that damps least squares: first, turn by turn, last
 HELD = 1e-5  # the same for inputs that are near
 EVERY = 4  # of so many channels one is looked at for the size of noise
 
 
-def telling(kernel: tuple[int, ...], taps: IntArray) -> IntArray:
-    """Every second tap, as on a chess board, where all were kept: patches two cells apart tell nearly as much as all.
+def telling(kernel: tuple[int, ...], stride: tuple[int, ...], taps: IntArray) -> IntArray:
+    """Every second tap, as on a chess board, where all were kept: patches of every position tell nearly as much as all of them.
 
-    >>> telling((3, 3), np.arange(9)).tolist()
+    >>> telling((3, 3), (1, 1), np.arange(9)).tolist()
     [0, 2, 4, 6, 8]
     """
+    if len(taps) < kernel[0] * kernel[1] or stride != (1, 1):
+        return taps
     rows, columns = np.divmod(taps, kernel[1])
-    return taps[(rows + columns) % 2 == (sum(kernel) // 2 - 1) % 2] if len(taps) == kernel[0] * kernel[1] > 1 else taps
+    return np.asarray(taps[(rows + columns) % 2 == (kernel[0] // 2 + kernel[1] // 2) % 2])
 
 
 def decodable(block: Block, shape: tuple[int, ...], taps: Tensor) -> bool:
@@ -65,13 +70,14 @@ def decode(
     outer = every.start()
     turns = 0 if window is None else TURNS if near is None else AGAIN
     rows, some = torch.arange(len(y)), every
-    x = torch.zeros(len(y), *shape)
+    x, steps = torch.zeros(len(y), *shape), torch.full((len(y),), torch.inf)
     for turn in range(turns):
         moved, _ = some.inputs(outer[rows], LOOSE * FALL**turn + TIGHT if near is None else HELD)
         outer[rows] = some.spread(some.winners(moved, outer[rows]))
-        moving = (moved - x[rows]).flatten(1).norm(dim=1) > STAYED * moved.flatten(1).norm(dim=1)
-        x[rows] = moved
-        if turn >= SETTLED and not moving.all():
+        step = (moved - x[rows]).flatten(1).norm(dim=1) / moved.flatten(1).norm(dim=1).clamp_min(1e-30)
+        moving = (step > STAYED) & ((step < STUCK * steps[rows]) | (turn <= SETTLED))
+        x[rows], steps[rows] = moved, step
+        if not moving.all():
             rows, some = rows[moving], some.of_rows(moving)
         if not len(rows):
             break

@@ -142,8 +142,9 @@ class Peeled:
         from plumbob.attacks.decoding import telling
 
         gradients, kernel = self.gradients(f"{key}.weight"), self._kernel(key)[2:]
+        stride = tuple(getattr(self.module.get_submodule(key), "stride", ()))
         tap = gradients.cells % (kernel[0] * kernel[1])
-        taps = telling(kernel, np.unique(tap))
+        taps = telling(kernel, stride, np.unique(tap))
         gradients = gradients.at(np.flatnonzero(np.isin(tap, taps)))
         separation = Separation.of(self.uploads, gradients.rounds)
         found = separation.rows(gradients)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.attacks.decoding import _inverse
+from plumbob.attacks.gradient_peeling import GradientPeeling
 from plumbob.attacks.uploads import Uploads
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
