@@ -58,7 +58,7 @@ class Block:
         if conv.in_channels <= FEW and isinstance(conv.padding, tuple):  # torch's own way is made for many channels
             patches = conv.weight.flatten(1).t() @ outer.flatten(2)
             return functional.fold(patches, shape[1:], conv.kernel_size, conv.dilation, conv.padding, conv.stride)
-        inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
+        inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]  # torch has no types for it
             (len(outer), *shape), conv.weight, outer, conv.stride, conv.padding, conv.dilation
         )
         return inner

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.attacks.base import Attack, Guess, nothing
+from plumbob.attacks.defended_gradients import changed
 from plumbob.attacks.uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray
@@ -28,6 +29,7 @@ from plumbob.threats import View
 BETAS, EPSILON = (0.9, 0.999), 1e-7  # of Adam, in the authors' code
 LABELS = 1e4  # the authors give labels the gradient of 100 |.|^2, and data that of 0.01 |.|^2
 SNAPSHOTS = 10
+UNAWARE = "gradients are matched as if no defence had changed them"
 BoolArray = NDArray[np.bool_]
 Pairs = list[tuple[Tensor, Tensor]]  # made-up and real gradients, one pair per parameter
 
@@ -49,7 +51,8 @@ class ServerAttack(Attack):
         if reason:
             return nothing(view, reason)
         with one_thread():
-            return self.descend(Server(view), rng)
+            guess = self.descend(Server(view), rng)
+        return replace(guess, untried=UNAWARE) if changed(view.defence) else guess
 
     @abstractmethod
     def descend(self, server: Server, rng: np.random.Generator) -> Guess:

@@ -48,7 +48,7 @@ def descended(start: Tensor, loss: Callable[[Tensor, int], Tensor], steps: int, 
     for step in range(steps):
         optimizer.zero_grad()
         with torch.enable_grad():
-            loss(x, step).backward()  # type: ignore[no-untyped-call]
+            loss(x, step).backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         optimizer.step()
         schedule.step()
         with torch.no_grad():

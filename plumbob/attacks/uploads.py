@@ -17,7 +17,7 @@ from scipy import linalg
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.networks import NETWORKS, NetworkPlan, mixing
+from plumbob.protocols.networks import NETWORKS, NetworkPlan, drawing, mixing
 from plumbob.protocols.split_training import ROWS_TAKEN, TOP
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
@@ -111,11 +111,17 @@ class Uploads:
 
     @cached_property
     def mixed(self) -> str:
-        """Why no row has a gradient of its own, where some network mixes the rows of a batch; empty elsewhere."""
+        """Why no row has one gradient of its own, where a network mixes the rows of a batch or draws at random; else empty."""
         for plan in (*(w.plan for w in self.workers), self.top):
-            kind = "" if plan is None or plan.network in NETWORKS else mixing(plan.build())
-            if plan is not None and kind:
-                return f"{kind} in the network of '{plan.party}' mixes rows, so that none has a gradient of its own"
+            if plan is None or plan.network in NETWORKS:
+                continue
+            module = plan.build()
+            for kind, why in (
+                (mixing(module), "mixes rows, so that none has a gradient of its own"),
+                (drawing(module), "draws anew in every round, so that no row has one gradient"),
+            ):
+                if kind:
+                    return f"{kind} in the network of '{plan.party}' {why}"
         return ""
 
     @cached_property

@@ -156,6 +156,13 @@ def mixing(module: torch.nn.Module) -> str:
     return next((type(part).__name__ for part in module.modules() if isinstance(part, _BatchNorm)), "")
 
 
+def drawing(module: torch.nn.Module) -> str:
+    """The kind of the first part that draws at random in training, so that a row has another gradient in every round."""
+    from torch.nn.modules.dropout import _DropoutNd
+
+    return next((type(part).__name__ for part in module.modules() if isinstance(part, _DropoutNd) and part.p > 0), "")
+
+
 def _cafe(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
     """jin2021's worker: two convolutions of 5 x 5 with pooling, then fully connected layers, all with ReLU."""
     from torch import nn

@@ -345,3 +345,15 @@ def test_a_server_that_colludes_matches_by_the_rows_that_were_taken() -> None:
     protocol = HiddenIndices().protect(SplitTraining(width=8, outputs=4, batch_size=6, rounds=8))
     view = cut(protocol.train(federation, federation, np.random.default_rng(0)), THREATS["corrupted-coordinator"])
     assert not Dlg(iterations=2).run(view, np.random.default_rng(0)).untried
+
+
+@pytest.mark.parametrize("defence", ["dp_gradients", "fake_gradients", "quantised_gradients", "sparse_gradients"])
+def test_gradients_that_a_defence_changed_are_not_taken_for_safety(defence: str) -> None:
+    """What is matched then is not what was computed: that nothing comes out means nothing, what does come out counts."""
+    federation = split_at_random(made_table(rows=24), 4, np.random.default_rng(0))
+    protocol = defence_named(defence).protect(SplitTraining(width=8, outputs=4, batch_size=6, rounds=8))
+    view = cut(protocol.train(federation, federation, np.random.default_rng(0)), THREATS["coordinator"])
+    guess = Dlg(iterations=2).run(view, np.random.default_rng(0))
+    assert "defence" in guess.untried
+    assert guess.values is not None
+    assert np.ptp(guess.values, axis=0).any()

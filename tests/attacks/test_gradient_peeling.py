@@ -104,6 +104,10 @@ def only_convolutions(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(shape[0], outputs, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
+def dropping(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(int(np.prod(shape)), 32), nn.Linear(32, outputs))
+
+
 HERE = "tests.attacks.test_gradient_peeling"
 
 
@@ -262,3 +266,19 @@ def test_parameters_that_hardly_move_are_taken_for_still_ones() -> None:
     protocol = SplitTraining(width=32, outputs=8, batch_size=3, rounds=18, optimizer="sgd", learning_rate=1e-9)
     log, view = run(protocol, federation, 6)
     assert np.mean(errors(log, view, GradientPeeling(grid=False)) < 1e-3) >= 0.8
+
+
+def test_dropout_is_not_taken_for_safety() -> None:
+    """Other units in every round: rows have no gradient that stays, and the attack says that it was not tried."""
+    federation = split_at_random(made_table(40), 4, np.random.default_rng(0))
+    _, view = run(SplitTraining(network=f"{HERE}:dropping", batch_size=5), federation, 20)
+    assert "Dropout" in GradientPeeling().run(view, np.random.default_rng(0)).untried
+
+
+def test_without_polish_pictures_come_out_all_the_same() -> None:
+    """Blocks undone one by one, and never more exactly than when they are solved together."""
+    federation = split_into_tiles(made_pictures(40, side=16), 4)
+    log, view = run(SplitTraining(width=32, outputs=8, batch_size=6), federation, 20)
+    rough, fine = (errors(log, view, GradientPeeling(polish=polish)) for polish in (False, True))
+    assert np.median(rough) < 0.1
+    assert fine.mean() <= rough.mean()
