@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 from plumbob.attacks.per_row import DEAD
@@ -114,7 +115,10 @@ def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
     blocks: list[Block] = []
     for name, part in before:
         if isinstance(part, nn.Conv2d) and part.groups == 1 and part.padding_mode == "zeros":
-            blocks.append(Block(name, part, nn.Identity(), None))
+            numbered = _numbered(part)
+            if numbered is None:
+                return None
+            blocks.append(Block(name, numbered, nn.Identity(), None))
         elif isinstance(part, nn.Flatten):
             continue
         elif (
@@ -129,6 +133,28 @@ def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
         else:
             return None
     return blocks
+
+
+def _numbered(conv: nn.Conv2d) -> nn.Conv2d | None:
+    """The same with its padding as numbers; nothing where it is not the same on both sides."""
+    if not isinstance(conv.padding, str):
+        return conv
+    wide = [(side - 1) * apart for side, apart in zip(conv.kernel_size, conv.dilation, strict=True)]
+    if conv.padding == "same" and any(both % 2 for both in wide):
+        return None
+    same = copy(conv)
+    same.padding = (wide[0] // 2, wide[1] // 2) if conv.padding == "same" else (0, 0)
+    return same
+
+
+def inside(blocks: list[Block], shape: tuple[int, ...]) -> dict[str, tuple[Block, tuple[int, ...]]]:
+    """Blocks by name, each with the shape of its inputs."""
+    found = {}
+    for block in blocks:
+        found[block.key] = block, shape
+        with torch.no_grad():
+            shape = tuple(block.forward(torch.zeros(1, *shape)).shape[1:])
+    return found
 
 
 def through(blocks: list[Block], x: Tensor) -> Tensor:

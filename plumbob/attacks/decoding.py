@@ -24,28 +24,33 @@ STUCK, SETTLED = (
     0.8,
     3,
 )  # or by no less than this share of what they moved in the turn before; but not in the first turns
-LOOSE, FALL, TIGHT = 3e-3, 0.3, 1e-7  # share of the diagonal that damps least squares: first, turn by turn, last
+LOOSE, FALL, TIGHT = 3e-3, 0.3, 3e-7  # share of the diagonal that damps least squares: first, turn by turn, last
 HELD = 1e-5  # the same for inputs that are near
+SPARE = 2  # channels for each position from which every second tap will do
 EVERY = 4  # of so many channels one is looked at for the size of noise
 
 
-def telling(kernel: tuple[int, ...], stride: tuple[int, ...], taps: IntArray) -> IntArray:
-    """Every second tap, as on a chess board, where all were kept: patches of every position tell nearly as much as all of them.
-
-    >>> telling((3, 3), (1, 1), np.arange(9)).tolist()
-    [0, 2, 4, 6, 8]
-    """
-    if len(taps) < kernel[0] * kernel[1] or stride != (1, 1):
-        return taps
-    rows, columns = np.divmod(taps, kernel[1])
-    return np.asarray(taps[(rows + columns) % 2 == (kernel[0] // 2 + kernel[1] // 2) % 2])
+def telling(block: Block, shape: tuple[int, ...], taps: IntArray) -> IntArray:
+    """Every second tap, as on a chess board, where all were kept and there are channels to spare; else all of them."""
+    down, across = np.divmod(taps, block.conv.kernel_size[1])
+    centre = sum(side // 2 for side in block.conv.kernel_size) % 2
+    if len(taps) == np.prod(block.conv.kernel_size) and block.conv.out_channels >= SPARE * _positions(block, shape):
+        for colour in (centre, 1 - centre):
+            some = np.asarray(taps[(down + across) % 2 == colour])
+            if len(some) and decodable(block, shape, torch.from_numpy(some)):
+                return some
+    return taps
 
 
 def decodable(block: Block, shape: tuple[int, ...], taps: Tensor) -> bool:
     """Whether patches follow from weight gradients: as many channels as positions, and every cell under some tap."""
-    positions = block.conv(torch.zeros(1, *shape))[0, 0].numel()
+    positions = _positions(block, shape)
     covered = _fold(block, torch.ones(1, positions, len(taps) * shape[0]), shape, taps)
     return block.conv.out_channels >= positions and bool((covered > 0).all()) and block.conv.dilation == (1, 1)
+
+
+def _positions(block: Block, shape: tuple[int, ...]) -> int:
+    return int(block.conv(torch.zeros(1, *shape))[0, 0].numel())
 
 
 def decode(
@@ -70,7 +75,7 @@ def decode(
     outer = every.start()
     turns = 0 if window is None else TURNS if near is None else AGAIN
     rows, some = torch.arange(len(y)), every
-    x, steps = torch.zeros(len(y), *shape), torch.full((len(y),), torch.inf)
+    x, steps = torch.zeros(len(y), *shape) if near is None else near.clone(), torch.full((len(y),), torch.inf)
     for turn in range(turns):
         moved, _ = some.inputs(outer[rows], LOOSE * FALL**turn + TIGHT if near is None else HELD)
         outer[rows] = some.spread(some.winners(moved, outer[rows]))
@@ -154,7 +159,7 @@ def _unfold(block: Block, x: Tensor, taps: Tensor) -> Tensor:
         wide = functional.pad(x.permute(0, 2, 3, 1), (0, 0, left, left, above, above))
         moved = [wide[:, row : row + places[0], column : column + places[1]] for row, column in _at(block, taps)]
         return torch.stack(moved, dim=3).flatten(3).flatten(1, 2)
-    cells = functional.unfold(x, conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]  # a padding by name too
+    cells = functional.unfold(x, conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]  # paddings by name are numbers here, see `blocks_of`
     return cells.view(len(x), x.shape[1], -1, cells.shape[2])[:, :, taps].permute(0, 3, 2, 1).flatten(2)
 
 
@@ -172,7 +177,7 @@ def _fold(block: Block, patches: Tensor, shape: tuple[int, ...], taps: Tensor) -
     every = torch.zeros(len(patches), channels, size, patches.shape[1])
     every[:, :, taps] = patches.reshape(len(patches), -1, len(taps), channels).permute(0, 3, 2, 1)
     flat = every.view(len(patches), channels * size, -1)
-    return functional.fold(flat, shape[1:], conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]  # a padding by name too
+    return functional.fold(flat, shape[1:], conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]  # paddings by name are numbers here, see `blocks_of`
 
 
 def _at(block: Block, taps: Tensor) -> list[tuple[int, int]]:
@@ -221,8 +226,9 @@ def _inverse(gram: Tensor, share: float) -> Tensor:
     mean = torch.where((mean > 0) & mean.isfinite(), mean, 1.0)
     damped = gram / mean + share * torch.eye(gram.shape[1])
     half, failed = torch.linalg.cholesky_ex(damped)
+    rounded = failed != 0  # not positive any more, for rounding
+    half[rounded] = torch.eye(gram.shape[1])
     inverse: Tensor = torch.cholesky_inverse(half)
-    rounded = failed != 0  # no longer positive for rounding
     if rounded.any():
         inverse[rounded] = torch.linalg.inv_ex(damped[rounded]).inverse
     return (inverse / mean).nan_to_num(0.0, 0.0, 0.0)

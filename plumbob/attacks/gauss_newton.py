@@ -12,8 +12,8 @@ STEPS = 24  # at most
 SOLVES = 24  # steps of conjugate gradients in each
 SOLVED = 0.05  # share of the squared residual at which they end before: winners change yet, so that more is lost work
 FINELY = 1e-4  # the same for rows that this leaves unsolved
-PATIENCE = 3  # steps after which a row is left whose residual they did not bring below
-LESS = 0.8  # this share of its smallest
+PATIENCE = 3  # steps that may pass until a row's residual is below
+LESS = 0.8  # this share of what it was; then the row is left alone
 DAMPED = 1e-4  # share of the curvature
 DONE = 3e-5  # share of the target's size at which a row's residual counts as gone
 
@@ -41,12 +41,18 @@ class Sight:
 
 
 def invert(
-    block: Block, y: Tensor, shape: tuple[int, ...], sure: Tensor, near: Tensor | None = None, low: float | None = None
+    block: Block,
+    y: Tensor,
+    shape: tuple[int, ...],
+    sure: Tensor,
+    near: Tensor | None = None,
+    low: float | None = None,
+    solved: float = SOLVED,
 ) -> Tensor:
     """The block's inputs from its outputs where they are sure; in [0, 1], or from `low` upwards where one is given."""
     start = torch.full((len(y), *shape), 0.5) if near is None else near
     sight = Sight([block], y, torch.arange(len(y)), sure, torch.ones(len(y)))
-    return _gauss_newton([sight], start, 1e-3, low)
+    return _gauss_newton([sight], start, 1e-3, low, solved)
 
 
 def polish(blocks: list[Block], x: Tensor, y: Tensor, solved: float = SOLVED) -> Tensor:
@@ -70,7 +76,7 @@ def _gauss_newton(
     """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone, or falls no more, are left in
     peace."""
     best, smallest = start.clone(), torch.full((len(start),), torch.inf)
-    waited = torch.zeros(len(start))
+    waited, mark = torch.zeros(len(start)), torch.full((len(start),), torch.inf)
     targets = [sight.blocks[-1].unacted(sight.y) for sight in sights]
     rows, x = torch.arange(len(start)), start
     for _ in range(STEPS + 1):
@@ -86,7 +92,9 @@ def _gauss_newton(
             size.index_add_(0, at, weight * _dot(target[mine], target[mine]).flatten())
             looks.append(look)
         off = off / size.clamp_min(1e-30)
-        waited[rows] = torch.where(off < LESS**2 * smallest[rows], 0.0, waited[rows] + 1)
+        less = off < LESS**2 * mark[rows]
+        waited[rows] = torch.where(less, 0.0, waited[rows] + 1)
+        mark[rows] = torch.where(less, off, mark[rows])
         better = off < smallest[rows]
         best[rows[better]], smallest[rows[better]] = x[better], off[better]
         gone = (DONE if start.dtype == torch.float32 else DONE**2) ** 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.per_row import LOUDER, QUIET, ROOM, Inputs, Separation, layer_inputs, row_inputs
+from plumbob.attacks.per_row import FEW, LOUDER, QUIET, ROOM, Inputs, Separation, layer_inputs, row_inputs
 from plumbob.attacks.uploads import Gradients, Uploads, Worker
 from plumbob.attacks.without_bias import Layer, gradients_above, way_up
 from plumbob.federation import FloatArray, IntArray
@@ -15,6 +15,8 @@ from plumbob.protocols.networks import first_linear, representation
 
 if TYPE_CHECKING:
     import torch
+
+    from plumbob.attacks.blocks import Block
 
 
 class Peeled:
@@ -27,6 +29,7 @@ class Peeled:
 
         self.uploads, self.worker = uploads, worker
         self.module = uploads.module(worker.name)
+        self._blocks: dict[str, tuple[Block, tuple[int, ...]]] = {}
         self._separated: dict[str, tuple[FloatArray | None, IntArray]] = {}
         dtype = next(self.module.parameters()).dtype
         self.dtype = np.float64 if dtype == torch.float64 else np.float32
@@ -62,7 +65,7 @@ class Peeled:
         """The worker's columns, with the rows that were found; through convolutions `polished` on all of them at once."""
         import torch
 
-        from plumbob.attacks.blocks import blocks_of
+        from plumbob.attacks.blocks import blocks_of, inside
         from plumbob.attacks.gauss_newton import polish
         from plumbob.attacks.peeling import peel
         from plumbob.attacks.representation_descent import descend
@@ -78,6 +81,7 @@ class Peeled:
         y = torch.from_numpy(inner.values[rows].astype(self.dtype))
         x = None
         if blocks is not None:
+            self._blocks = inside(blocks, shape)
             outer = torch.from_numpy(above[rows].astype(self.dtype)) @ self.layer.weight
 
             def weights(key: str, part: slice) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -86,7 +90,7 @@ class Peeled:
             x = peel(blocks, shape, y, outer, weights, polished)
         if x is None:
             x = descend(partial(representation, self.module, self.layer), shape, y)
-            x = x if not blocks else polish(blocks, x, y)
+            x = polish(blocks, x, y) if blocks and polished else x
         values = np.full((len(inner.values), self.worker.plan.inputs), 0.5)
         values[rows] = x.reshape(len(rows), self.worker.plan.inputs).numpy()
         return Inputs(values, inner.found)
@@ -103,7 +107,8 @@ class Peeled:
         """H: what the rows put into the first fully connected layer."""
         weights = self.gradients(f"{self.key}.weight")
         every = len(weights.rounds) == len(separation.rounds) and self._fits(weights)
-        if every and not self.uploads.static:  # V is rough, and a batch would be solved for its errors
+        # The rows' own gradients are the surest, and the slowest; where V is rough a batch would be solved for its errors.
+        if every and (self._fits(weights, FEW) or not self.uploads.static):
             return row_inputs(separation.rows(weights), above, separation.determined)
         found = layer_inputs(self.uploads, weights, above, separation.determined, QUIET if every else LOUDER)
         if found.found.all():
@@ -117,9 +122,9 @@ class Peeled:
         values = np.where(found.found[:, None], found.values, rest.values)
         return Inputs(values, found.found | rest.found)
 
-    def _fits(self, gradients: Gradients) -> bool:
+    def _fits(self, gradients: Gradients, room: int = ROOM) -> bool:
         """Whether the rows' own gradients of these cells fit into memory."""
-        return len(gradients.cells) * len(self.uploads.view.own) <= ROOM
+        return len(gradients.cells) * len(self.uploads.view.own) <= room
 
     def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
         """A convolution's own gradients of some rows, and the taps they are of; nothing where rows cannot be told apart."""
@@ -142,9 +147,8 @@ class Peeled:
         from plumbob.attacks.decoding import telling
 
         gradients, kernel = self.gradients(f"{key}.weight"), self._kernel(key)[2:]
-        stride = tuple(getattr(self.module.get_submodule(key), "stride", ()))
         tap = gradients.cells % (kernel[0] * kernel[1])
-        taps = telling(kernel, stride, np.unique(tap))
+        taps = telling(*self._blocks[key], np.unique(tap))
         gradients = gradients.at(np.flatnonzero(np.isin(tap, taps)))
         separation = Separation.of(self.uploads, gradients.rounds)
         found = separation.rows(gradients)

@@ -73,10 +73,11 @@ def _peel_rows(
     rows = torch.arange(len(y))
     for turn in range(PASSES):
         mine = {key: (part[0][rows], part[1]) for key, part in own.items() if part is not None}
-        moved = _down(blocks, shapes, top[rows], gradient[rows], mine, x[rows] if turn else None)
+        solved = FINELY if turn else SOLVED
+        moved = _down(blocks, shapes, top[rows], gradient[rows], mine, x[rows] if turn else None, solved)
         if not polished:
             return moved
-        moved = polish(blocks, moved, top[rows], FINELY if turn else SOLVED)
+        moved = polish(blocks, moved, top[rows], solved)
         reached = through(blocks, moved)
         off = (reached - top[rows]).flatten(1).norm(dim=1) / top[rows].flatten(1).norm(dim=1).clamp_min(1e-30)
         better = off < best[rows]
@@ -106,6 +107,7 @@ def _down(
     gradient: Tensor,
     own: dict[str, tuple[Tensor, Tensor]],
     start: Tensor | None,
+    solved: float,
 ) -> Tensor:
     """One way down, from nothing or from inputs that are near."""
     near: list[Tensor | None] = [start]
@@ -118,6 +120,6 @@ def _down(
             target, inner, sure = decode(block, target, outer, shape, *own[block.key], near=near[number])
             outer = block.back(inner, shape)
         else:
-            target = invert(block, target, shape, sure, near=near[number], low=0.0 if number else None)
+            target = invert(block, target, shape, sure, near[number], 0.0 if number else None, solved)
             sure = torch.ones_like(target)
     return target

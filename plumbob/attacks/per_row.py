@@ -19,13 +19,14 @@ from plumbob.attacks.uploads import RANK, Gradients, Uploads
 from plumbob.federation import FloatArray, IntArray
 
 DEAD = 1e-5  # share of the largest value below which a unit after ReLU counts as dead
+FEW = 2_000_000  # numbers of rows' own gradients up to which these are asked at once
 ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
 Bools = NDArray[np.bool_]
 CHUNK = 8_192  # cells solved at once
 LOUDER = (
     1e3  # how much more noise a row's estimate may have in a batch than alone: rows nearly alike are not told apart
 )
-QUIET = 10.0  # the same where there may be better ways to tell
+QUIET = 3.0  # the same where there are other ways to tell, and from which no better batch is looked for
 SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
 
 
@@ -91,7 +92,8 @@ def layer_inputs(
         louder_here = (inverse**2).sum(axis=1) * strength[known]
         better = (own > 1 - SEPARATE) & (louder_here < np.minimum(noise[known], louder**2))
         noise[known[better]], chosen[known[better]] = louder_here[better], position
-        solutions[position] = known, inverse
+        if better.any():
+            solutions[position] = known, inverse
         if (noise < QUIET**2)[separated & alive].all():
             break
     values = np.zeros((total, len(weights.cells) // d2))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from plumbob.attacks.blocks import Block
-from plumbob.attacks.decoding import _fold, _unfold, decodable, decode, telling
+from plumbob.attacks.decoding import _fold, _inverse, _unfold, decodable, decode, telling
 from plumbob.protocols.networks import precision
 
 ROWS = 6
@@ -42,7 +42,7 @@ def test_inputs_and_winners_are_exact_in_double_precision(pooled: bool, stride: 
         x = torch.rand(ROWS, 3, side, side, generator=generator)
         y = block.forward(x)
         above = torch.randn(y.shape, generator=generator)
-        chosen = np.arange(25) if taps == "all" else telling((5, 5), (stride, stride), np.arange(25))
+        chosen = np.arange(25) if taps == "all" else telling(block, (3, side, side), np.arange(25))
         weights = own_gradients(block, x, above)[..., chosen]
         kept = torch.from_numpy(chosen)
         assert decodable(block, (3, side, side), kept)
@@ -57,7 +57,7 @@ def test_inputs_and_winners_are_exact_in_double_precision(pooled: bool, stride: 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_cell_is_folded_as_often_as_it_was_unfolded(stride: int) -> None:
     block = block_of(False, stride)
-    taps = torch.from_numpy(telling((5, 5), (1, 1), np.arange(25)))
+    taps = torch.arange(0, 25, 2)
     x = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     times = _fold(block, _unfold(block, torch.ones_like(x), taps), (3, 8, 8), taps)
     assert torch.allclose(_fold(block, _unfold(block, x, taps), (3, 8, 8), taps), times * x, atol=1e-5)
@@ -71,8 +71,26 @@ def test_taps_that_leave_cells_out_are_not_decoded() -> None:
     assert not decodable(block_of(False), (3, 6, 6), torch.tensor([0]))
 
 
-def test_kept_taps_are_all_taken() -> None:
-    """Only where all are there, every second is enough."""
-    assert telling((5, 5), (1, 1), np.array([3, 5, 12, 19, 21])).tolist() == [3, 5, 12, 19, 21]
-    assert 12 in telling((5, 5), (1, 1), np.arange(25))
-    assert telling((1, 1), (1, 1), np.arange(1)).tolist() == [0]
+@pytest.mark.parametrize(("kernel", "side"), [(2, 5), (3, 6), (4, 6), (5, 6)])
+def test_taps_are_left_out_only_where_the_others_cover_every_cell(kernel: int, side: int) -> None:
+    """Without padding corners lie under one tap only, on either colour of the board."""
+    conv = nn.Conv2d(3, 96, kernel).requires_grad_(False)
+    block, every = Block("0", conv, nn.ReLU(), None), np.arange(kernel**2)
+    chosen = telling(block, (3, side, side), every)
+    assert decodable(block, (3, side, side), torch.from_numpy(chosen))
+    assert len(chosen) == len(every) or kernel % 2
+
+
+def test_taps_are_left_out_only_where_all_were_kept_and_channels_abound() -> None:
+    few, shape = np.array([3, 5, 12, 19, 21]), (3, 6, 6)
+    assert telling(block_of(True), shape, few).tolist() == few.tolist()
+    assert telling(block_of(True), shape, np.arange(25)).tolist() == list(range(0, 25, 2))
+    assert telling(block_of(True, channels=48), shape, np.arange(25)).tolist() == list(range(25))
+
+
+def test_a_matrix_that_rounding_made_indefinite_has_an_inverse_and_disturbs_no_other() -> None:
+    good = torch.eye(3) + 0.1
+    bad = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.5]])
+    found = _inverse(torch.stack([bad, good]), 0.0)
+    assert found.isfinite().all()
+    assert torch.allclose(found[1], torch.linalg.inv(good), atol=1e-5)
