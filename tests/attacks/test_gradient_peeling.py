@@ -104,6 +104,29 @@ def only_convolutions(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(shape[0], outputs, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
+def _chain(second: nn.Conv2d, pool: nn.Module, act: type[nn.Module], shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """Two convolutions, the second of another kind, and a fully connected end."""
+    below = nn.Sequential(nn.Conv2d(shape[0], 24, 3, padding=1), act(), second, act(), pool, nn.Flatten())
+    cells = below(torch.zeros(1, *shape)).numel()
+    return nn.Sequential(*below, nn.Linear(cells, 48), nn.ReLU(), nn.Linear(48, outputs))
+
+
+def plain(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return _chain(nn.Conv2d(24, 64, 3, padding=1), nn.MaxPool2d(2), nn.ReLU, shape, outputs)
+
+
+def unpadded(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return _chain(nn.Conv2d(24, 64, 3), nn.MaxPool2d(2), nn.ReLU, shape, outputs)
+
+
+def even(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return _chain(nn.Conv2d(24, 64, 4), nn.MaxPool2d(2), nn.ReLU, shape, outputs)
+
+
+def named_padding(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return _chain(nn.Conv2d(24, 64, 3, padding="same"), nn.MaxPool2d(2), nn.LeakyReLU, shape, outputs)
+
+
 def dropping(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(int(np.prod(shape)), 32), nn.Linear(32, outputs))
 
@@ -266,6 +289,14 @@ def test_parameters_that_hardly_move_are_taken_for_still_ones() -> None:
     protocol = SplitTraining(width=32, outputs=8, batch_size=3, rounds=18, optimizer="sgd", learning_rate=1e-9)
     log, view = run(protocol, federation, 6)
     assert np.mean(errors(log, view, GradientPeeling(grid=False)) < 1e-3) >= 0.8
+
+
+@pytest.mark.parametrize("network", ["plain", "unpadded", "even", "named_padding"])
+def test_chains_of_other_shapes_are_undone_too(network: str) -> None:
+    """Kernels without padding or with an even side, padding by name; most rows exactly."""
+    federation = split_into_tiles(made_pictures(30, side=16), 4)
+    log, view = run(SplitTraining(network=f"{HERE}:{network}", outputs=8, batch_size=5), federation, 15)
+    assert np.mean(errors(log, view, GradientPeeling(grid=False)) < 1e-3) >= 0.6
 
 
 def test_dropout_is_not_taken_for_safety() -> None:

@@ -22,6 +22,7 @@ from plumbob.defences import DpGradients
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols import SplitTraining
+from plumbob.protocols.archive import _some
 from plumbob.protocols.networks import NetworkPlan, first_linear, trusting
 from plumbob.protocols.split_training import TOP
 from plumbob.threats import THREATS, View, cut
@@ -276,3 +277,11 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
 def test_networks_of_other_packages_need_trust() -> None:
     with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
         SplitTraining(network="os:system")
+
+
+@pytest.mark.parametrize(
+    ("side", "taps"), [(5, [3, 5, 12, 19, 21]), (3, [1, 3, 4, 5, 7]), (7, [11, 15, 24, 33, 37]), (1, [0])]
+)
+def test_kept_taps_lie_apart_where_the_kernel_is_wide(side: int, taps: list[int]) -> None:
+    """A knight's move from the centre, in all four directions; else its neighbours."""
+    assert _some((1, 1, side, side)).tolist() == taps
