@@ -15,7 +15,7 @@ from plumbob.papers.jin2021_worlds import COMPARED, DRAWN, Run, attacked, table_
 from plumbob.transcript import Transcript
 
 GOAL = 100
-MOST = {"mnist": 800, "cifar10": 2_000}  # iterations of CAFE's Step III
+MOST = {"mnist": 800, "cifar10": 1_000}  # iterations of CAFE's Step III
 LOOKED = 20  # iterations after which CAFE is asked how far it is
 TIMES = 3  # runs of ours, before CAFE and again after it: machines are not equally fast all the time
 
