@@ -26,7 +26,7 @@ CHUNK = 8_192  # cells solved at once
 LOUDER = (
     1e3  # how much more noise a row's estimate may have in a batch than alone: rows nearly alike are not told apart
 )
-QUIET = 3.0  # the same where there are other ways to tell, and from which no better batch is looked for
+QUIET = 10.0  # the same where there are other ways to tell, and from which no better batch is looked for
 SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
 
 
