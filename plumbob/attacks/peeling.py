@@ -9,7 +9,6 @@ A block is y = pool(act(conv(x))). From above come y and the gradient d at y, fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from plumbob.attacks.blocks import Block, through
 from plumbob.attacks.decoding import decodable, decode
@@ -41,17 +40,12 @@ def peel(
         found = []
         for start in range(0, len(y), CHUNK):
             rows = slice(start, start + CHUNK)
-            part = _peel_rows(blocks, shapes, y[rows], above[rows], partial(_of_rows, weights, rows), polished)
+            own = {b.key: weights(b.key, rows) for b in blocks if _needs_gradients(b, shapes, blocks)}
+            part = _peel_rows(blocks, shapes, y[rows], above[rows], own, polished)
             if part is None:
                 return None
             found.append(part)
         return torch.cat(found)
-
-
-def _of_rows(
-    weights: Callable[[str, slice], tuple[Tensor, Tensor] | None], rows: slice, key: str
-) -> tuple[Tensor, Tensor] | None:
-    return weights(key, rows)
 
 
 def _peel_rows(
@@ -59,13 +53,12 @@ def _peel_rows(
     shapes: list[torch.Size],
     y: Tensor,
     above: Tensor,
-    weights: Callable[[str], tuple[Tensor, Tensor] | None],
+    own: dict[str, tuple[Tensor, Tensor] | None],
     polished: bool,
 ) -> Tensor | None:
     """Down block by block; then again from where the answer stands, for rows whose representation it does not give yet."""
     top = y.reshape(len(y), *shapes[-1][1:])
     gradient = above.reshape(top.shape)
-    own = {block.key: weights(block.key) for block in blocks if _needs_gradients(block, shapes, blocks)}
     if any(part is None or not decodable(b, tuple(s[1:]), part[1]) for b, s, part in _asked(blocks, shapes, own)):
         return None
     x = torch.full((len(y), *shapes[0][1:]), 0.5)

@@ -76,10 +76,8 @@ def layer_inputs(
     scale = float(np.abs(above).max(initial=0.0)) or 1.0
     alive = np.abs(above).max(axis=1, initial=0.0) > RANK * scale
     strength = ((above / scale) ** 2).sum(axis=1)
-    noise, chosen = (
-        np.full(total, np.inf),
-        np.full(total, -1),
-    )  # by row: what the best batch makes of it, and which it is
+    noise = np.full(total, np.inf)  # by row: squared, in its best batch, in units of what it would be alone
+    chosen = np.full(total, -1)  # and which batch that is
     solutions: dict[int, tuple[IntArray, FloatArray]] = {}
     for position, round in enumerate(weights.rounds.tolist()):
         batch = np.unique(uploads.batches[round])
