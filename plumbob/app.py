@@ -19,7 +19,7 @@ from typing import Any
 
 from plumbob.audit.engines import Pool, engine_named, run_job, started
 from plumbob.audit.estimate import Estimate, estimate
-from plumbob.audit.finding import Finding, read_findings
+from plumbob.audit.finding import Finding, parted, read_findings
 from plumbob.audit.fit import check_fit
 from plumbob.audit.judge import Summary, summarise
 from plumbob.audit.matrix import of_plan
@@ -138,13 +138,13 @@ def _found(
 ) -> list[Finding]:
     """Compute what is not there yet, and write the folder's lines as it comes."""
     earlier = read_findings(folder / LINES)
-    if {finding.key for finding in earlier} - set(wanted):
+    if {finding.key for finding in earlier} - {parted(word)[0] for word in wanted}:
         raise BadInput(f"{folder} holds findings of other data or of another version; choose another folder (--out)")
     if job.extras.transcripts is not None and job.source.alignment is not None:
         keep(job.source.alignment, transcript_path(job.extras.transcripts, "alignment"))
     job.store.opened()
     if job.store.folder.parent.resolve() == folder.resolve():  # a shared store takes only what it saw computed
-        for finding in earlier:  # of a store that is gone
+        for finding in (one for one in earlier if one.address in wanted):  # of a store that is gone
             job.store.adopt(finding)
     lines = _Lines(folder, job.store, wanted)
     done = 0
@@ -205,7 +205,7 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     """The contact sheets that may be shown, by key."""
     if gallery is None:
         return {}
-    paths = {finding.key: sheet_path(gallery, finding.key) for finding in findings if finding.score.images is not None}
+    paths = {finding.key: sheet_path(gallery, finding.address) for finding in findings if finding.score.images is not None}
     return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 

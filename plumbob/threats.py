@@ -7,7 +7,7 @@ an attack states the grants it requires, and `missing` says in words which of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ class Threat:
     corrupted: bool = False  # whether the coordinator is among the curious, and tells the active party all it has
     active: bool = True  # whether the active party is among them; if not: the coordinator by itself if corrupted, else
     # the passive parties in `colluding`, or the first one
+    identity: str = ""  # what seeds hash in place of the summary, where its words have changed
 
     def grant(self, kind: type[Grant]) -> Grant | None:
         return next((grant for grant in self.grants if isinstance(grant, kind)), None)
@@ -321,8 +322,12 @@ def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> Flo
 
 
 def describe(threat: Threat) -> dict[str, Any]:
-    """A threat as plain data, for plans, listings and hashes."""
-    return asdict(threat) | {"grants": [repr(grant) for grant in threat.grants]}
+    """A threat as plain data, for hashes: what was there from the start always, later fields where they are not at their defaults."""
+    always = ("name", "colluding", "colluding_all_but", "corrupted", "active")
+    later = [f.name for f in fields(threat) if f.name not in (*always, "summary", "identity", "grants")]
+    plain = {name: getattr(threat, name) for name in always} | {"grants": [repr(grant) for grant in threat.grants]}
+    plain |= {name: getattr(threat, name) for name in later if getattr(threat, name) != getattr(Threat("", ""), name)}
+    return plain | {"summary": threat.identity or threat.summary}
 
 
 def threat_named(name: str) -> Threat:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.federation import FloatArray, IntArray
+from plumbob.identity import Identified
 from plumbob.threats import Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
@@ -96,11 +97,9 @@ def _mended(part: FloatArray | None) -> FloatArray | None:
     return part if part is None or np.isfinite(part).all() else np.where(np.isfinite(part), part, 0.5)
 
 
-class Attack(ABC):
+class Attack(Identified, ABC):
     """One way to turn a view into a guess. Hyper-parameters go to the constructor, data to `run`."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
     paper: ClassVar[str]
     protocols: ClassVar[tuple[str, ...]]
     requires: ClassVar[tuple[type[Grant], ...]] = ()
@@ -111,10 +110,6 @@ class Attack(ABC):
     @abstractmethod
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         """The guess this view allows. Uses nothing else."""
-
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
-        return f"{type(self).__name__}({settings})"
 
     def why_not(self, protocol: str, threat: Threat) -> str | None:
         """None where the attack applies, else the reason in words."""

@@ -28,6 +28,7 @@ class BatchNormPrior(ServerAttack):
     """Gradients matched, and feature maps held to the statistics of other rows."""
 
     name = "batch_norm_prior"
+    identity = "BatchNormPrior(iterations, report_every, rate, alpha, gamma)"
     summary = "jin2021's rival: matches gradients and the usual statistics of feature maps (GradInversion)"
 
     def __init__(

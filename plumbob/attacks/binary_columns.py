@@ -67,6 +67,7 @@ class BinaryColumns(Attack):
     """All columns of two values, exactly where that is possible. `affine`: also with biases and values other than 0 and 1."""
 
     name = "binary_columns"
+    identity = "BinaryColumns(affine, values)"
     summary = "ours: finds every column of two values in the span of the embeddings, with a certificate"
     paper = "plumbob"
     protocols = ("split_network",)

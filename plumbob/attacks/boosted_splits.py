@@ -36,6 +36,7 @@ class BoostedSplits(Attack):
     """Intervals of all cells by the sides of all splits, and the labels by the gradients' signs."""
 
     name = "boosted_splits"
+    identity = "BoostedSplits()"
     summary = "ours: labels from xgboost's gradients, and intervals of every cell from the sides of its splits"
     paper = "plumbob"
     protocols = ("xgboost_columns",)

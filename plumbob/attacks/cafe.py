@@ -59,6 +59,7 @@ class Cafe(ServerAttack):
     """Nested loops: all iterations of one step before the next begins."""
 
     name = "cafe"
+    identity = "Cafe(iterations, report_every, earlier, rates, first_step, alpha, beta, gamma, xi)"
     summary = "jin2021: recovers gradients, then layer inputs, then data and labels by descent (nested loops)"
     nested: ClassVar[bool] = True
 
@@ -217,6 +218,7 @@ class CafeSingleLoop(Cafe):
     """
 
     name = "cafe_single_loop"
+    identity = "CafeSingleLoop(iterations, report_every, earlier, rates, first_step, alpha, beta, gamma, xi)"
     summary = "jin2021: the same three steps, all of them in every iteration (single loop)"
     nested = False
     bounds: ClassVar[tuple[float, float]] = (1e-9, 5e-9)  # Section 4.2, of F1 and F2

@@ -22,6 +22,7 @@ class CodeDecoding(Attack):
     """Reads `LabelledGroups`. With `nodes` the histograms of all nodes are used, else those of the roots only."""
 
     name = "code_decoding"
+    identity = "CodeDecoding(nodes)"
     summary = "sums of hidden codes, read jointly over bins, nodes and trees, give the bins of all rows"
     paper = "plumbob"
     protocols = ("secure_boost",)

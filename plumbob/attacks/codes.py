@@ -90,7 +90,7 @@ class MagicNumbers(HiddenCode):
         }
         return made, memory
 
-    def __repr__(self) -> str:
+    def identified(self) -> str:
         return f"MagicNumbers(base={self.base}, supergroups={self.supergroups})"
 
 
@@ -135,7 +135,7 @@ class LabelledGroups(HiddenCode):
         }
         return made, memory
 
-    def __repr__(self) -> str:
+    def identified(self) -> str:
         return f"LabelledGroups(size={self.size}, width={self.width})"
 
 

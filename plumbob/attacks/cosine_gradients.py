@@ -16,6 +16,7 @@ class CosineGradients(Matching):
     """The angle of gradients and the pictures' total variation, which is not truncated here."""
 
     name = "cosine_gradients"
+    identity = "CosineGradients(iterations, report_every, rate, beta)"
     summary = "jin2021's rival: matches the angle of gradients and prefers smooth pictures"
 
     def __init__(

@@ -13,6 +13,7 @@ class Dlg(Matching):
     """The squared distance of gradients, and nothing else."""
 
     name = "dlg"
+    identity = "Dlg(iterations, report_every, rate)"
     summary = "jin2021's rival: moves made-up rows until their gradients are those uploaded (DLG)"
 
     def objective(self, batch: Batch, server: Server) -> Tensor:

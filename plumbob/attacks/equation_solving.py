@@ -47,6 +47,7 @@ class EquationSolving(Attack):
     """ESA as published: the pseudo-inverse applied to all rows in one product. `adaptive`: it knows of the defence."""
 
     name = "equation_solving"
+    identity = "EquationSolving(adaptive)"
     summary = "ESA: the scores of logistic regression as linear equations, solved by the pseudo-inverse"
     paper = "luo2021"
     protocols = ("logistic_regression",)

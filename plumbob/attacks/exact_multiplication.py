@@ -38,6 +38,7 @@ class ExactMultiplication(Attack):
     """Whole-number linear algebra where reverse multiplication uses doubles; that one's answer for what stays open."""
 
     name = "exact_multiplication"
+    identity = "ExactMultiplication()"
     summary = "ours: the integers in the ciphertexts of training solved exactly, with fewer epochs and any conditioning"
     paper = "plumbob"
     protocols = ("encrypted_logistic_regression",)

@@ -41,6 +41,7 @@ class ForestBoxes(Attack):
     """The posterior mean of forests: Gibbs sampling of the cells between thresholds."""
 
     name = "forest_boxes"
+    identity = "ForestBoxes()"
     summary = "ours: the cells between the thresholds of trees that make them vote, or add up, as they did, sampled"
     paper = "plumbob"
     protocols = ("random_forest", "boosted_trees")

@@ -62,6 +62,10 @@ class GenerativeRegression(Attack):
     """
 
     name = "generative_regression"
+    identity = (
+        "GenerativeRegression(epochs, steps, batch, rate, schedule, standardise, distance, means, draws, "
+        "near, known, noise, constraint, generator)"
+    )
     summary = "GRNA: a generator of the unknown columns, trained until the model's scores match the observed ones"
     paper = "luo2021"
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")

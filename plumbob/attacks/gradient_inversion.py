@@ -40,6 +40,7 @@ class GradientInversion(Attack):
     """GIA in the white box. jiang2022: Comprehensive analysis of privacy leakage in VFL during prediction, PoPETs 2022."""
 
     name = "gradient_inversion"
+    identity = "GradientInversion(loss, steps, rate, finish)"
     summary = "GIA: Adam from zero on the distance between the seen scores and those of the guess"
     paper = "jiang2022"
     protocols = ("logistic_regression", "split_models", "neural_network")

@@ -47,6 +47,7 @@ class GradientPeeling(Attack):
     """Everything that the sums determine, without descent."""
 
     name = "gradient_peeling"
+    identity = "GradientPeeling(grid, polish)"
     summary = "ours: solves batch gradients for the rows' own, then undoes the network layer by layer"
     paper = "plumbob"
     protocols = ("split_training",)

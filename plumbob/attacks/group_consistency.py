@@ -27,6 +27,7 @@ class GroupConsistency(ServerAttack):
     """Gradients matched from several starts that pull one another."""
 
     name = "group_consistency"
+    identity = "GroupConsistency(iterations, report_every, rate, starts, alpha, gamma)"
     summary = "jin2021's rival: matches gradients from several starts, held near their mean (GradInversion)"
 
     def __init__(

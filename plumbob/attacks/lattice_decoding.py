@@ -39,6 +39,7 @@ class LatticeDecoding(Attack):
     """Whole rows from scores, for logistic regression."""
 
     name = "lattice_decoding"
+    identity = "LatticeDecoding()"
     summary = "ours: whole-number columns read off full-precision scores, by lattice reduction"
     paper = "plumbob"
     protocols = ("logistic_regression",)

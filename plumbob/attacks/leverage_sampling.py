@@ -26,6 +26,7 @@ class LeverageSampling(Attack):
     """Repeated `runs` times, up to so many rows (`most`); as printed if not `relative`."""
 
     name = "leverage_sampling"
+    identity = "LeverageSampling(runs, most, relative)"
     summary = "tries all 2^r binary values at r sampled rows, by least squares, and keeps the nearest column"
     paper = "ye2022"
     protocols = ("split_network",)

@@ -26,6 +26,7 @@ class LinearEquations(Attack):
     """As printed, up to so many dimensions (`most`)."""
 
     name = "linear_equations"
+    identity = "LinearEquations(most)"
     summary = "tries all 2^d binary values at d rows and keeps those that are binary at all others"
     paper = "ye2022"
     protocols = ("split_network",)

@@ -41,6 +41,7 @@ class LinearisedPosterior(Attack):
     """The posterior mean of networks: Gauss-Newton in the box under a prior learnt from all rows."""
 
     name = "linearised_posterior"
+    identity = "LinearisedPosterior()"
     summary = "ours: the scores of a network as equations, linearised row by row under a prior learnt from all rows"
     paper = "plumbob"
     protocols = ("neural_network", "split_models")

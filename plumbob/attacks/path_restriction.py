@@ -76,6 +76,7 @@ class PathRestriction(Attack):
     """PRA as published, over all rows at once."""
 
     name = "path_restriction"
+    identity = "PathRestriction()"
     summary = "PRA: the paths of a decision tree that fit the predicted class and the known columns"
     paper = "luo2021"
     protocols = ("decision_tree",)

@@ -40,6 +40,7 @@ class PosteriorMean(Attack):
     """The mean of what fits, for logistic regression."""
 
     name = "posterior_mean"
+    identity = "PosteriorMean()"
     summary = "ours: the mean of all values that fit the scores, the ranges and what the known columns suggest"
     paper = "plumbob"
     protocols = ("logistic_regression",)

@@ -26,6 +26,7 @@ class ReverseMultiplication(Attack):
     equations of all models are used, or of the first `models` only."""
 
     name = "reverse_multiplication"
+    identity = "ReverseMultiplication(singular, models)"
     summary = "the products of training, opened by the coordinator, as linear equations for the rows of each batch"
     paper = "weng2022"
     protocols = ("encrypted_logistic_regression",)

@@ -28,6 +28,7 @@ class ReverseSum(Attack):
     """The paper's attack on the sums at the root of each tree. It tries up to about 2^`effort` combinations for each bin."""
 
     name = "reverse_sum"
+    identity = "ReverseSum(effort)"
     summary = "magic numbers in the gradients tell which rows lie in which bin"
     paper = "weng2022"
     protocols = ("secure_boost",)

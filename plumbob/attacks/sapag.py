@@ -17,6 +17,7 @@ class Sapag(Matching):
     """The Gaussian kernel of gradients."""
 
     name = "sapag"
+    identity = "Sapag(iterations, report_every, rate)"
     summary = "jin2021's rival: matches gradients through a Gaussian kernel (SAPAG)"
 
     def objective(self, batch: Batch, server: Server) -> Tensor:

@@ -36,6 +36,7 @@ class ShadowInversion(Attack):
     """GIA in the black box. `structure`: widths of the shadow's hidden layers, () linear, None like the party's own part."""
 
     name = "shadow_inversion"
+    identity = "ShadowInversion(structure, activation, solve, fitting, fitting_rate, loss, steps, rate, finish)"
     summary = "GIA in the black box: a shadow model fitted to auxiliary rows and their scores, then inverted"
     paper = "jiang2022"
     protocols = ("logistic_regression", "split_models")

@@ -19,6 +19,7 @@ class SplitSides(Attack):
     """Rows put in order by the sides of all splits that were asked about."""
 
     name = "split_sides"
+    identity = "SplitSides()"
     summary = "ours: the order of rows from SecureBoost's answers which rows go left, no code needed"
     paper = "plumbob"
     protocols = ("secure_boost",)

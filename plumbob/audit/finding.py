@@ -30,6 +30,18 @@ BROKEN = (
 KINDS: dict[str, Any] = {"str": str, "int": int, "float": int | float, "bool": bool}
 KINDS |= {"int | None": int | None, "float | None": int | float | None}
 COSTS = ("seconds", "peak_mb", "train_seconds", "predict_seconds")
+BESIDE = ("code", *COSTS)  # what is not the same for every run
+
+
+def address(key: str, code: str) -> str:
+    """A key with the code that the finding is of, as one word."""
+    return f"{key}-{code}" if code else key
+
+
+def parted(word: str) -> tuple[str, str]:
+    """The key and the code of an address."""
+    key, _, code = word.partition("-")
+    return key, code
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,12 @@ class Finding:
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
     usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
     flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
+    code: str = ""  # a hash of the code that made it; stands with the costs, for it changes no number that is the same
+
+    @property
+    def address(self) -> str:
+        """Where a store keeps it."""
+        return address(self.key, self.code)
 
     def to_line(self) -> str:
         """Found and cost together, for programs."""
@@ -72,11 +90,11 @@ class Finding:
 
     def found_line(self) -> str:
         """What was found: the same whenever, wherever and in whatever order it is computed."""
-        return _line({name: value for name, value in self._plain().items() if name not in COSTS})
+        return _line({name: value for name, value in self._plain().items() if name not in BESIDE})
 
     def cost_line(self) -> str:
         """What it cost this time."""
-        return _line({"key": self.key} | {name: getattr(self, name) for name in COSTS})
+        return _line({"key": self.key} | {name: getattr(self, name) for name in BESIDE})
 
     def _plain(self) -> dict[str, Any]:
         return asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
@@ -127,17 +145,18 @@ def read_findings(path: Path) -> list[Finding]:
     return list({finding.key: finding for finding in findings}.values())
 
 
-def lost_cost(key: str) -> str:
+def lost_cost(key: str, code: str) -> str:
     """The line of a cost that is not known any more."""
-    return _line({"key": key} | dict.fromkeys(COSTS, 0.0))
+    return _line({"key": key, "code": code} | dict.fromkeys(COSTS, 0.0))
 
 
 def read_cost(line: str) -> dict[str, Any]:
     """A line of `costs.jsonl`."""
     raw: dict[str, Any] = parse_json(line)
-    if not isinstance(raw["key"], str):
+    words = {"key": raw["key"], "code": raw.get("code", "")}  # earlier versions did not keep the code
+    if not all(isinstance(word, str) for word in words.values()):
         raise TypeError("a key is a word")
-    return {"key": raw["key"]} | {name: float(raw[name]) for name in COSTS}
+    return words | {name: float(raw[name]) for name in COSTS}
 
 
 def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:

@@ -24,12 +24,13 @@ from threadpoolctl import threadpool_limits
 from plumbob import __version__, bundle
 from plumbob.attacks import Guess, attack_named
 from plumbob.attacks.base import nothing
-from plumbob.audit.finding import Finding
+from plumbob.audit.finding import Finding, address, parted
 from plumbob.audit.flows import flows_of
 from plumbob.audit.plan import DefencePlan, Plan, ProtocolPlan
+from plumbob.audit.provenance import code_of, modules_of
 from plumbob.audit.source import Source
 from plumbob.audit.sweep import fits, in_training, points
-from plumbob.defences import Defence
+from plumbob.defences import Combined, Defence
 from plumbob.errors import Unfit
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.protocols import TrainingProtocol
@@ -137,16 +138,16 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
     parts = {
         "format": FORMAT,
         "data": source_digest,
-        "protocol": repr(unit.protocol.protocol()),
+        "protocol": unit.protocol.protocol().identified(),
         "name": unit.protocol.title,
         "trial": unit.trial,
         "seed": plan.seed,
         "train_share": plan.train_share,
         "rows": plan.rows,
         "unknown": case.unknown,
-        "defence": repr(case.defence.defence()),
+        "defence": case.defence.defence().identified(),
         "threat": describe(case.threat),
-        "attack": repr(attack_named(case.attack)),
+        "attack": attack_named(case.attack).identified(),
     }
     if unit.protocol.model is not None:
         parts |= {"model": unit.protocol.sha256, "columns": unit.protocol.columns}
@@ -161,14 +162,22 @@ def versions() -> dict[str, str]:
 
 
 def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
-    """Every finding of a plan, in order, with a hash of all that determines it, the names it carries included."""
+    """Every finding of a plan, in order, with its address: a hash of its setting, names included, and one of the code."""
     digest, identity = source.digest, source.identity
 
     def key(unit: Unit, case: Case) -> str:
         parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
-        return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
+        setting = hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
+        return address(setting, made_by(unit, case))
 
     return [(unit, tuple((case, key(unit, case)) for case in cases(plan, unit))) for unit in units(plan)]
+
+
+def made_by(unit: Unit, case: Case) -> str:
+    """A hash of the code that a finding goes through: this module, and the protocol, defence and attack it is of."""
+    defence = case.defence.defence()
+    parts = defence.parts if isinstance(defence, Combined) else (defence,)
+    return code_of(modules_of([unit.protocol.protocol(), *parts, attack_named(case.attack)]) | {__name__})
 
 
 @contextmanager
@@ -322,7 +331,8 @@ def _finding(
         show(name, done.log, view, guess)
     total = len(view.known) + len(view.unknown)
     return Finding(
-        key=name,
+        key=parted(name)[0],
+        code=parted(name)[1],
         data=source.name,
         protocol=unit.protocol.title,
         threat=case.threat.name,

@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbob.audit.finding import BROKEN, Finding, lost_cost, read_cost
+from plumbob.audit.finding import BROKEN, Finding, lost_cost, parted, read_cost
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 
 MARK = "store.json"  # makes a folder a store
-FORMAT = 1
+FORMAT = 2  # 1 kept findings by their key alone
 
 
 @dataclass(frozen=True)
@@ -88,35 +88,35 @@ class Store:
     def _opened(self, key: str) -> tuple[str, str, Finding]:
         """The two lines as they were written, and what they say."""
         try:
-            found, cost = self._finding(key).read_text(encoding="utf-8"), f"{lost_cost(key)}\n"
+            found, cost = self._finding(key).read_text(encoding="utf-8"), f"{lost_cost(*parted(key))}\n"
             with suppress(FileNotFoundError):
                 cost = self._cost(key).read_text(encoding="utf-8")
             finding = Finding.from_line(found, read_cost(cost))
         except BROKEN as error:
             raise BadInput(f"{self._finding(key)}: not a finding; remove the file and run again") from error
-        if finding.key != key:
+        if finding.address != key:
             raise BadInput(f"{self._finding(key)}: holds the finding of another key; remove the file and run again")
         return found, cost, finding
 
     def put(self, finding: Finding) -> None:
         """Keep a finding that was computed under a claim; when this returns it is on the disk. One that is there stays."""
-        if finding.key in self:
+        if finding.address in self:
             return
         self._write(finding)
         with (self.folder / "written").open("ab", buffering=0) as log:  # one write at the end of the file: never torn
-            log.write(f"{finding.key}\n".encode())
+            log.write(f"{finding.address}\n".encode())
 
     def adopt(self, finding: Finding) -> None:
         """Keep a finding that was computed elsewhere, unless it is there or somebody is at it."""
-        if finding.key not in self:
-            with self.claim(finding.key) as mine:
-                if mine and finding.key not in self:
+        if finding.address not in self:
+            with self.claim(finding.address) as mine:
+                if mine and finding.address not in self:
                     self._write(finding)
 
     def _write(self, finding: Finding) -> None:
         """The cost first: a finding that is there has one."""
-        write_whole(self._cost(finding.key), finding.cost_line() + "\n", durable=True)
-        write_whole(self._finding(finding.key), finding.found_line() + "\n", durable=True)
+        write_whole(self._cost(finding.address), finding.cost_line() + "\n", durable=True)
+        write_whole(self._finding(finding.address), finding.found_line() + "\n", durable=True)
 
     @contextmanager
     def claim(self, key: str, *, wait: bool = False) -> Iterator[bool]:

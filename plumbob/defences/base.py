@@ -12,16 +12,15 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.identity import Identified
 from plumbob.protocols.base import Model, Protocol, Release
 from plumbob.protocols.training import TrainingProtocol
 from plumbob.threats import Threat
 
 
-class Defence(ABC):
+class Defence(Identified, ABC):
     """One protection. Override the method of its point; the others leave everything as it is."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
     point: ClassVar[str]  # inputs, training, embeddings, gradients, scores, knowledge
     paper: ClassVar[str] = ""
     begins: ClassVar[str] = ""  # why what others at its point have changed would be lost in it, so that it comes first
@@ -66,15 +65,12 @@ class Defence(ABC):
             if not key.startswith("_") and isinstance(value, int | float | bool)
         } | {f"{self.name}/on": np.array(True)}
 
-    def __repr__(self) -> str:
-        settings = (f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
-        return f"{type(self).__name__}({', '.join(settings)})"
-
 
 class NoDefence(Defence):
     """The protocol as it is."""
 
     name = "none"
+    identity = "NoDefence()"
     summary = "no defence: the protocol as it is"
     point = "none"
 
@@ -126,6 +122,9 @@ class Combined(Defence):
 
     def known(self) -> dict[str, Array]:
         return {key: value for part in self.parts for key, value in part.known().items()}
+
+    def identified(self) -> str:
+        return "+".join(part.identified() for part in self.parts)
 
     def __repr__(self) -> str:
         return "+".join(map(repr, self.parts))

@@ -56,6 +56,7 @@ class Codebook(Defence):
     """Scores replaced by one of `levels` mean score vectors of their predicted class."""
 
     name = "codebook"
+    identity = "Codebook(levels)"
     summary = "ours: each row's scores are replaced by the mean scores of training rows predicted alike"
     point = "scores"
     paper = "plumbob"

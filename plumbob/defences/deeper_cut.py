@@ -20,6 +20,7 @@ class DeeperCut(CutDefence):
     """So many `layers` below the cut."""
 
     name = "deeper_cut"
+    identity = "DeeperCut(layers)"
     summary = "passive parties keep more layers of the network, so that what they send is not linear in their columns"
     paper = "ye2022"
 

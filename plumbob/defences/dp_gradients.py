@@ -28,6 +28,7 @@ class DpGradients(GradientDefence):
     """Uploads that are (`epsilon`, `delta`)-private for every row, one party's rounds taken together."""
 
     name = "dp_gradients"
+    identity = "DpGradients(epsilon, delta, clip, amplified)"
     summary = "every row's gradient is clipped, and every upload gets Gaussian noise for (epsilon, delta)-privacy"
     paper = "jin2021"
     begins = "clips the rows' own gradients"

@@ -178,6 +178,7 @@ class DpSgd(Defence):
     """Models trained with DP-SGD to (`epsilon`, `delta`); `delta: null` is one over the number of training rows."""
 
     name = "dp_sgd"
+    identity = "DpSgd(epsilon, delta, clip, epochs)"
     summary = "logistic regression and networks are trained with DP-SGD; other protocols stay as they are"
     point = "training"
     paper = "jiang2022"

@@ -16,6 +16,7 @@ class Dropout(Defence):
     """Networks are trained with dropout of the given `rate`."""
 
     name = "dropout"
+    identity = "Dropout(rate)"
     summary = "networks are trained with dropout; a protocol without hidden units stays as it is"
     point = "training"
     paper = "luo2021"

@@ -33,6 +33,7 @@ class FakeGradients(GradientDefence):
     """Sorted normal numbers in the places of the true ones; `tau` is the largest distance allowed, 0 for any."""
 
     name = "fake_gradients"
+    identity = "FakeGradients(sigma, count, tau, literal)"
     summary = "workers send sorted random numbers in the order of their true gradients"
     paper = "jin2021"
 

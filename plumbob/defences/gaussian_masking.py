@@ -23,6 +23,7 @@ class GaussianMasking(CutDefence):
     """Normal noise with deviation `sigma` on every output."""
 
     name = "gaussian_masking"
+    identity = "GaussianMasking(sigma)"
     summary = "passive parties add normal noise to the outputs they send"
     paper = "ye2022"
 

@@ -18,6 +18,7 @@ class HiddenIndices(GradientDefence):
     """Rows by a secret permutation, new in every round."""
 
     name = "hidden_indices"
+    identity = "HiddenIndices()"
     summary = "parties permute the rows secretly in every round: the server's row numbers mean nothing"
     paper = "plumbob"
 

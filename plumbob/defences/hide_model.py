@@ -16,6 +16,7 @@ class HideModel(Defence):
     """No curious party knows the joint model."""
 
     name = "hide_model"
+    identity = "HideModel()"
     summary = "no curious party is shown the model: the threat becomes black box"
     point = "knowledge"
     paper = "jiang2022"

@@ -27,6 +27,7 @@ class LabelOnly(Defence):
     """Only the predicted class is released."""
 
     name = "label_only"
+    identity = "LabelOnly()"
     summary = "only the predicted class is released"
     point = "scores"
     paper = "jiang2022"

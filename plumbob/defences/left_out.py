@@ -23,6 +23,7 @@ class LeftOut(CutDefence):
     """All columns of two values are left out."""
 
     name = "left_out"
+    identity = "LeftOut()"
     summary = "passive parties keep their columns of two values out of the joint model"
     paper = "plumbob"
 

@@ -24,6 +24,7 @@ class Masquerade(CutDefence):
     """So many made-up `columns` of bits, and a first layer with as much less rank."""
 
     name = "masquerade"
+    identity = "Masquerade(columns)"
     summary = "passive parties lower their first layer's rank and fill it up with columns of made-up bits"
     paper = "ye2022"
     last = True

@@ -33,6 +33,7 @@ class Noise(Defence):
     """Gaussian noise of scale `sigma` on every score, `repeats` times anew. `seed` is the defender's secret."""
 
     name = "noise"
+    identity = "Noise(sigma, clip, seed, repeats)"
     summary = "Gaussian noise is added to every score"
     point = "scores"
     paper = "jiang2022"

@@ -68,6 +68,7 @@ class Purifier(Defence):
     """Scores passed through an autoencoder, trained on `real` scores of the training rows or on `random` ones."""
 
     name = "purifier"
+    identity = "Purifier(trained_on)"
     summary = "scores pass through an autoencoder with half as many hidden units as classes"
     point = "scores"
     paper = "jiang2022"

@@ -23,6 +23,7 @@ class QuantisedEmbeddings(CutDefence):
     """Outputs in a few levels between -`reach` and `reach`; what is beyond is cut off."""
 
     name = "quantised_embeddings"
+    identity = "QuantisedEmbeddings(bits, dither, reach)"
     summary = "passive parties round the outputs they send to a few levels, up or down by chance"
     paper = "plumbob"
 

@@ -23,6 +23,7 @@ class QuantisedGradients(GradientDefence):
     """Gradients in a few levels."""
 
     name = "quantised_gradients"
+    identity = "QuantisedGradients(bits, stochastic)"
     summary = "every entry of a gradient is rounded to a few levels"
     paper = "zhu2019"
 

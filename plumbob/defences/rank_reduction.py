@@ -21,6 +21,7 @@ class RankReduction(CutDefence):
     """A first layer of this `rank`; 0 is one less than the party has columns."""
 
     name = "rank_reduction"
+    identity = "RankReduction(rank)"
     summary = "passive parties lower the rank of their first layer, so that outputs hold fewer numbers than columns"
     paper = "ye2022"
     folds = True

@@ -23,6 +23,7 @@ class Rotation(CutDefence):
     """Columns times a secret orthogonal matrix."""
 
     name = "rotation"
+    identity = "Rotation()"
     summary = "passive parties turn their columns by a secret orthogonal matrix; what outputs span stays the same"
     paper = "plumbob"
 

@@ -31,6 +31,7 @@ class Rounding(Defence):
     """Scores rounded down to `digits` digits after the point; they need not add up to 1 any more."""
 
     name = "rounding"
+    identity = "Rounding(digits)"
     summary = "scores are rounded down to a few digits"
     point = "scores"
     paper = "luo2021"

@@ -30,6 +30,7 @@ class SecureAggregation(GradientDefence):
     """Masked uploads, in fixed point with so many `bits` after the point."""
 
     name = "secure_aggregation"
+    identity = "SecureAggregation(bits)"
     summary = "workers mask their uploads so that the server learns only the sum over workers"
     paper = "bonawitz2017"
     last = True

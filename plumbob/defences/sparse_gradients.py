@@ -23,6 +23,7 @@ class SparseGradients(GradientDefence):
     """The `share` of entries with the largest magnitudes, layer by layer."""
 
     name = "sparse_gradients"
+    identity = "SparseGradients(share)"
     summary = "only the largest entries of every layer's gradient are sent"
     paper = "zhu2019"
 

@@ -20,6 +20,7 @@ class Verification(Defence):
     """Withhold the scores of rows of which a simulated attack hits a cell to within `limit`, in units of its range."""
 
     name = "verification"
+    identity = "Verification(limit)"
     summary = "withhold the scores of rows that a simulated attack recovers to within a limit"
     point = "scores"
     paper = "luo2021"

@@ -105,7 +105,7 @@ def to_the_end(scale: Scale) -> GradientInversion:
 
 
 def result(attack: Attack, one: Case, view: View, accuracy: bool = False, seed: int = 0) -> Result:
-    guess = attack.run(view, generator(seed, "attack", repr(attack))).values
+    guess = attack.run(view, generator(seed, "attack", attack.identified())).values
     assert guess is not None
     return judged(guess, one, accuracy, seed)
 

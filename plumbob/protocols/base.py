@@ -12,6 +12,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.identity import Identified
 from plumbob.transcript import COORDINATOR, Transcript
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
@@ -44,11 +45,9 @@ class Model(ABC):
         """What the party that owns these columns needs in order to take part in a prediction."""
 
 
-class Protocol(ABC):
+class Protocol(Identified, ABC):
     """One kind of joint model. `fit` trains it centrally, as luo2021 does; `predict` is the real exchange."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
     by_party: ClassVar[bool] = False  # whether the model itself depends on who holds which columns
 
     @abstractmethod
@@ -73,9 +72,6 @@ class Protocol(ABC):
     def collector(self, active: str) -> str:
         """Who gets the answers and combines them: the coordinator, unless a protocol does without one."""
         return COORDINATOR
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
 
 
 def column_positions(federation: Federation) -> dict[str, IntArray]:

@@ -73,6 +73,7 @@ class Boosted(TreeProtocol):
     """Gradient boosting of the log loss, as scikit-learn trains it."""
 
     name = "boosted_trees"
+    identity = "Boosted(trees, depth, rate)"
     summary = "gradient boosting, 50 trees of depth 3 for each class; scores from the sum of the leaves"
 
     def __init__(self, *, trees: int = 50, depth: int = 3, rate: float = 0.1) -> None:

@@ -36,6 +36,10 @@ class EncryptedRegression(TrainingProtocol):
     """Taylor logistic regression on ciphertexts, for any number of parties and classes."""
 
     name = "encrypted_logistic_regression"
+    identity = (
+        "EncryptedRegression(key_bits, batch_size, epochs, learning_rate, decay, penalty, fraction_bits, "
+        "returns, masked, open_all)"
+    )
     summary = "logistic regression trained on Paillier ciphertexts, with a coordinator that opens the gradients"
 
     def __init__(

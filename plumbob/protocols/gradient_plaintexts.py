@@ -16,11 +16,12 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import IntArray
+from plumbob.identity import Identified
 
 FINEST = 53  # bits after the binary point of a gradient: a float's own
 
 
-class HiddenCode(ABC):
+class HiddenCode(Identified, ABC):
     """What an active party adds to its gradients, below their precision."""
 
     @property

@@ -46,6 +46,7 @@ class LogisticRegression(Protocol):
     """Binary and multinomial logistic regression."""
 
     name = "logistic_regression"
+    identity = "LogisticRegression(strength, iterations)"
     summary = "logistic regression, two or more classes"
 
     def __init__(self, *, strength: float = 1.0, iterations: int = 500) -> None:

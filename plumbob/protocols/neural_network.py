@@ -59,6 +59,7 @@ class NeuralNetwork(Protocol):
     """luo2021's network: three hidden layers of 600, 300 and 100 units."""
 
     name = "neural_network"
+    identity = "NeuralNetwork(hidden, epochs, batch, rate, dropout)"
     summary = "neural network with hidden layers of 600, 300 and 100 units"
 
     def __init__(

@@ -33,6 +33,10 @@ class SecureBoost(TrainingProtocol):
     """Trees of `depth` on histograms of `bins` bins. `code` is what an active party hides in its gradients, if it cheats."""
 
     name = "secure_boost"
+    identity = (
+        "SecureBoost(trees, depth, shrinkage, penalty, gamma, bins, binning, loss, key_bits, code, packed, "
+        "boosting, blinding, precision, sample, epsilon)"
+    )
     summary = "boosted trees on encrypted gradients; the active party opens sums per bin"
 
     def __init__(

@@ -106,6 +106,7 @@ class SplitModels(Protocol):
     """jiang2022's joint model. `layers` hidden layers of `width` units at every party; 0 is logistic regression."""
 
     name = "split_models"
+    identity = "SplitModels(layers, width, activation, epochs, batch, rate, coordinator)"
     summary = "a linear model or small network per party; the coordinator adds their outputs"
     by_party = True
 

@@ -47,6 +47,10 @@ class SplitNetwork(TrainingProtocol):
     """Bottom models at the parties, the top model at the active one. Any `torch.nn.Module` by name."""
 
     name = "split_network"
+    identity = (
+        "SplitNetwork(hidden, cut, bottom, top, bias, optimizer, aggregation, learning_rate, weight_decay, "
+        "epochs, batch_size, double, archive_mb, guards)"
+    )
     summary = "a network cut at its first layer: passive parties send the active one the outputs of their part (ye2022)"
     key_bits = 0
 

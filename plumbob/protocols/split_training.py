@@ -115,6 +115,10 @@ class SplitTraining(TrainingProtocol):
     """Workers with networks of their own, a server with the gradients. Any `torch.nn.Module` by name."""
 
     name = "split_training"
+    identity = (
+        "SplitTraining(network, top, outputs, width, batch_size, rounds, batches, optimizer, learning_rate, "
+        "double, archive_mb, guards)"
+    )
     summary = "workers send a server the gradients of their own networks, batch by batch (jin2021)"
     key_bits = 0
 

@@ -7,12 +7,12 @@ It is sealed as a note of that party, `notes/<name>`, and reaches a view only if
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.federation import Federation
+from plumbob.identity import Identified
 from plumbob.transcript import COORDINATOR, Transcript
 
 IN_THE_CLEAR, MASKED = "in the clear", "as masked sums"  # what protocols without ciphertexts say of their messages
@@ -20,11 +20,8 @@ SAID_MASKED = "as masked sums, by what the recording says"
 KEYS = (0, 1_024, 2_048, 3_072)  # bits of Paillier keys; 0 is no encryption
 
 
-class TrainingProtocol(ABC):
+class TrainingProtocol(Identified, ABC):
     """One way to train together. Settings go to the constructor, data to `train`."""
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
 
     @abstractmethod
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
@@ -48,10 +45,6 @@ class TrainingProtocol(ABC):
     def encryption(self) -> str:
         """What ciphertexts it uses, in words."""
         return f"Paillier, {self.key_bits:,}-bit key" if self.key_bits else "none"
-
-    def __repr__(self) -> str:
-        settings = (f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
-        return f"{type(self).__name__}({', '.join(settings)})"
 
 
 def opened(name: str, federation: Federation, others: Federation) -> Transcript:

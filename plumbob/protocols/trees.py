@@ -194,6 +194,7 @@ class DecisionTree(TreeProtocol):
     """One tree; the predicted class has score 1, the others 0."""
 
     name = "decision_tree"
+    identity = "DecisionTree(depth)"
     summary = "decision tree of depth 5; the active party sees the predicted class"
 
     def __init__(self, *, depth: int = 5) -> None:
@@ -219,6 +220,7 @@ class RandomForest(TreeProtocol):
     """Many trees; a class's score is the share of trees that say it."""
 
     name = "random_forest"
+    identity = "RandomForest(trees, depth)"
     summary = "random forest of 100 trees of depth 3; scores are shares of votes"
 
     def __init__(self, *, trees: int = 100, depth: int = 3) -> None:

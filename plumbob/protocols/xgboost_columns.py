@@ -48,6 +48,7 @@ class XgboostColumns(TrainingProtocol):
     """Trees of `depth` in `trees` rounds, one tree a class and round where there are more than two classes."""
 
     name = "xgboost_columns"
+    identity = "XgboostColumns(trees, depth, shrinkage, penalty, bins, method, predict, timeout)"
     summary = "xgboost's own federated training by columns, in real processes, with the wire recorded"
     key_bits = 0
 

@@ -1,0 +1,44 @@
+"""What seeds and keys call a thing: fixed words, whatever its class is named and whichever settings it is given later.
+
+    identity = "Rounding(digits)"    ->    Rounding(digits=2)
+
+The settings listed there are always written, in that order. Any other setting is written only where it differs from its default,
+so a class can be renamed and given settings without changing a number that was found before.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+
+class Identified:
+    """Something with settings, which are its public attributes and can all be left at their defaults."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    identity: ClassVar[str] = ""  # the fixed word and the settings that are always written; by default the name and none
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if not key.startswith("_")}
+
+    def identified(self) -> str:
+        """The fixed words with the settings in them."""
+        word, _, listed = (vars(type(self)).get("identity") or f"{self.name}()").partition("(")
+        always = [key.strip() for key in listed.rstrip(")").split(",") if key.strip()]
+        settings, usual = self.settings, _defaults(type(self))
+        later = [key for key in settings if key not in always and settings[key] != usual.get(key)]
+        return f"{word}({', '.join(f'{key}={_word(settings[key])}' for key in (*always, *later))})"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.settings.items())})"
+
+
+@cache
+def _defaults(kind: type[Identified]) -> dict[str, Any]:
+    return kind().settings
+
+
+def _word(value: object) -> str:
+    return value.identified() if isinstance(value, Identified) else repr(value)
