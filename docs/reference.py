@@ -12,11 +12,11 @@ PUBLIC = {
     "An audit": {
         "plumbob": ["tap"],
         "plumbob.app": ["run_audit", "Result"],
-        "plumbob.audit.plan_file": ["make_plan", "read_plan"],
-        "plumbob.audit.finding": ["read_findings", "Finding"],
-        "plumbob.audit.judge": ["summarise", "Summary", "Verdict"],
-        "plumbob.audit.frontier": ["frontiers", "Frontier"],
-        "plumbob.audit.gate": ["Gate"],
+        "plumbob.auditing.plan_file": ["make_plan", "read_plan"],
+        "plumbob.auditing.finding": ["read_findings", "Finding"],
+        "plumbob.auditing.judge": ["summarise", "Summary", "Verdict"],
+        "plumbob.auditing.frontier": ["frontiers", "Frontier"],
+        "plumbob.auditing.gate": ["Gate"],
     },
     "Tables and parties": {
         "plumbob.data.registry": ["load"],

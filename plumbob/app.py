@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbob.audit.engines import Pool, engine_named, run_job, started
-from plumbob.audit.estimate import Estimate, estimate
-from plumbob.audit.finding import Finding, parted, read_findings
-from plumbob.audit.fit import check_fit
-from plumbob.audit.judge import Summary, summarise
-from plumbob.audit.matrix import of_plan
-from plumbob.audit.pieces import Extras, Job, keep, pieces, transcript_path
-from plumbob.audit.plan import Plan, check_gate
-from plumbob.audit.plan_file import make_plan, read_plan
-from plumbob.audit.run import keyed, unmeasured, untried, versions
-from plumbob.audit.source import Source, open_source, with_models
-from plumbob.audit.store import Store
-from plumbob.defences.precheck import precheck
+from plumbob.auditing.engines import Pool, engine_named, run_job, started
+from plumbob.auditing.estimate import Estimate, estimate
+from plumbob.auditing.finding import Finding, parted, read_findings
+from plumbob.auditing.fit import check_fit
+from plumbob.auditing.judge import Summary, summarise
+from plumbob.auditing.matrix import of_plan
+from plumbob.auditing.pieces import Extras, Job, keep, pieces, transcript_path
+from plumbob.auditing.plan import Plan, check_gate
+from plumbob.auditing.plan_file import make_plan, read_plan
+from plumbob.auditing.precheck import precheck
+from plumbob.auditing.run import keyed, unmeasured, untried, versions
+from plumbob.auditing.source import Source, open_source, with_models
+from plumbob.auditing.store import Store
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 from plumbob.protocols.networks import trusting
@@ -205,7 +205,9 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     """The contact sheets that may be shown, by key."""
     if gallery is None:
         return {}
-    paths = {finding.key: sheet_path(gallery, finding.address) for finding in findings if finding.score.images is not None}
+    paths = {
+        finding.key: sheet_path(gallery, finding.address) for finding in findings if finding.score.images is not None
+    }
     return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
-
-Kind = TypeVar("Kind")
-
+from collections.abc import Sequence
 
 JOINERS = "\u200c\u200d"  # some scripts and emoji need them; every other format character could disguise a name
 LONGEST = 2_000  # characters of a sentence; of a longer one the ends are kept, which say where and how to mend it
@@ -52,20 +48,6 @@ def suggest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= 30 else ""
-
-
-def made(what: str, kinds: Mapping[str, Callable[..., Kind]], name: str, settings: Mapping[str, object]) -> Kind:
-    """One of the named kinds, made with the given settings; a wrong name or setting is answered with the right one."""
-    if name not in kinds:
-        raise BadInput(f"no {what} '{name}'{suggest(name, list(kinds))}")
-    known = [key for key in vars(kinds[name]()) if key != "guards"]  # which defences put there
-    for key in settings:
-        if key not in known:
-            raise BadInput(f"{what} '{name}' has no setting '{key}'{suggest(key, known)}")
-    try:
-        return kinds[name](**settings)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"{what} '{name}': its settings cannot be used: {error}") from error
 
 
 def whole(what: str, value: object, low: int, high: int = 10**9) -> int:

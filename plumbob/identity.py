@@ -8,8 +8,9 @@ so a class can be renamed and given settings without changing a number that was 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 
 class Identified:
@@ -17,7 +18,10 @@ class Identified:
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    identity: ClassVar[str] = ""  # the fixed word and the settings that are always written; by default the name and none
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names of the class, such as a paper's abbreviation
+    identity: ClassVar[str] = (
+        ""  # the fixed word and the settings that are always written; by default the name and none
+    )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -27,7 +31,7 @@ class Identified:
         """The fixed words with the settings in them."""
         word, _, listed = (vars(type(self)).get("identity") or f"{self.name}()").partition("(")
         always = [key.strip() for key in listed.rstrip(")").split(",") if key.strip()]
-        settings, usual = self.settings, _defaults(type(self))
+        settings, usual = self.settings, _defaults(cast(Hashable, type(self)))
         later = [key for key in settings if key not in always and settings[key] != usual.get(key)]
         return f"{word}({', '.join(f'{key}={_word(settings[key])}' for key in (*always, *later))})"
 
@@ -36,8 +40,8 @@ class Identified:
 
 
 @cache
-def _defaults(kind: type[Identified]) -> dict[str, Any]:
-    return kind().settings
+def _defaults(kind: Hashable) -> dict[str, Any]:
+    return dict(kind().settings)  # type: ignore[operator]  # a class of `Identified`: mypy does not take one for hashable
 
 
 def _word(value: object) -> str:

@@ -11,17 +11,16 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from plumbob.attacks import attacks
-from plumbob.audit.matrix import matrix
+from plumbob.auditing.matrix import matrix
 from plumbob.data import registry
 from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES
 from plumbob.papers import CLAIMS
-from plumbob.protocols import PROTOCOLS, TRAINING
+from plumbob.protocols import PROTOCOLS
 from plumbob.report.matrix import lines
 from plumbob.threats import THREATS
 
 Entry = dict[str, Any]
-_PROTOCOLS: dict[str, Any] = {**PROTOCOLS, **TRAINING}
 
 
 def entries(what: str) -> list[Entry]:
@@ -29,7 +28,7 @@ def entries(what: str) -> list[Entry]:
     listings: dict[str, Callable[[], list[Entry]]] = {
         "attacks": _attacks,
         "defences": _defences,
-        "protocols": lambda: [{"name": p.name, "summary": p.summary} for p in _PROTOCOLS.values()],
+        "protocols": lambda: [{"name": p.name, "summary": p.summary} for p in PROTOCOLS.values()],
         "threats": _threats,
         "matrix": _matrix,
         "data": _data,
@@ -91,7 +90,7 @@ def _threats() -> list[Entry]:
         fits = {
             f"{attack.name} on {protocol}": attack.why_not(protocol, threat) or ""
             for attack in attacks().values()
-            for protocol in _PROTOCOLS
+            for protocol in PROTOCOLS
         }
         knows = [grant.words for grant in threat.grants]
         found.append({"name": threat.name, "summary": threat.summary, "knows": knows, "fits": fits})

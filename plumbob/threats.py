@@ -322,7 +322,7 @@ def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> Flo
 
 
 def describe(threat: Threat) -> dict[str, Any]:
-    """A threat as plain data, for hashes: what was there from the start always, later fields where they are not at their defaults."""
+    """A threat as plain data, for hashes: what was there from the start, and later fields that are not at their defaults."""
     always = ("name", "colluding", "colluding_all_but", "corrupted", "active")
     later = [f.name for f in fields(threat) if f.name not in (*always, "summary", "identity", "grants")]
     plain = {name: getattr(threat, name) for name in always} | {"grants": [repr(grant) for grant in threat.grants]}

@@ -9,7 +9,5 @@ import plumbob.cli
 import plumbob.papers.claims
 import plumbob.report.page  # noqa: F401
 from plumbob.attacks import attacks
-from plumbob.defences import DEFENCES  # noqa: F401
-from plumbob.protocols import PROTOCOLS  # noqa: F401
 
 attacks()

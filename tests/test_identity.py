@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from plumbob.attacks import Attack, attacks
-from plumbob.audit.plan import DefencePlan, ProtocolPlan, ThreatPlan
+from plumbob.auditing.plan import DefencePlan, ProtocolPlan, ThreatPlan
 from plumbob.defences import DEFENCES
 from plumbob.identity import Identified
-from plumbob.protocols import PROTOCOLS, TRAINING
+from plumbob.protocols import PROTOCOLS
 from plumbob.threats import THREATS, describe
 
 GOLDEN: dict[str, dict[str, Any]] = json.loads(
@@ -28,7 +28,7 @@ def now() -> dict[str, dict[str, Any]]:
     plain = {
         "attacks": {name: attack.identified() for name, attack in attacks().items()},
         "defences": {name: kind().identified() for name, kind in DEFENCES.items()},
-        "protocols": {name: kind().identified() for name, kind in (PROTOCOLS | TRAINING).items()},
+        "protocols": {name: kind().identified() for name, kind in PROTOCOLS.items()},
         "threats": {name: describe(threat) for name, threat in THREATS.items()},
     }
     changed = {

@@ -10,28 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbob.attacks.codes import MagicNumbers
 from plumbob.data import registry
 from plumbob.federation import Column, Federation, Table, halves, split_at_random, split_into_tiles
-from plumbob.protocols import (
-    PROTOCOLS,
-    TRAINING,
-    Boosted,
-    EncryptedRegression,
-    NeuralNetwork,
-    Protocol,
-    RandomForest,
-    SecureBoost,
-    SplitModels,
-    SplitNetwork,
-    SplitTraining,
-    TrainingProtocol,
-    XgboostColumns,
-    predict,
-)
-from plumbob.protocols.base import column_positions
-from plumbob.protocols.training import opened
-from plumbob.protocols.xgboost_columns import MISSING, installed
+from plumbob.protocols import PROTOCOLS, PredictionProtocol, TrainingProtocol, predict
+from plumbob.protocols.base import column_positions, opened
+from plumbob.protocols.embeddings.split_network import SplitNetwork
+from plumbob.protocols.gradients.split_training import SplitTraining
+from plumbob.protocols.scores.boosted_trees import BoostedTrees
+from plumbob.protocols.scores.neural_network import NeuralNetwork
+from plumbob.protocols.scores.random_forest import RandomForest
+from plumbob.protocols.scores.split_models import SplitModels
+from plumbob.protocols.sums._hidden_codes import MagicNumbers
+from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
+from plumbob.protocols.sums.secure_boost import SecureBoost
+from plumbob.targets.xgboost.xgboost_columns import MISSING, XgboostColumns, installed
 from plumbob.transcript import COORDINATOR, Transcript
 
 needs_data = pytest.mark.skipif(
@@ -41,21 +33,21 @@ needs_data = pytest.mark.skipif(
 needs_xgboost = pytest.mark.skipif(not installed(), reason=MISSING)
 
 
-def small(name: str) -> Protocol:
+def small(name: str) -> PredictionProtocol:
     """A protocol at a size for tests."""
     if name == "neural_network":
         return NeuralNetwork(hidden=(16, 8), epochs=3)
     if name == "split_models":
         return SplitModels(epochs=10)
     if name == "boosted_trees":
-        return Boosted(trees=8)
+        return BoostedTrees(trees=8)
     return RandomForest(trees=15) if name == "random_forest" else PROTOCOLS[name]()
 
 
 def small_training(name: str) -> TrainingProtocol:
     """A training protocol at a size for tests, without encryption."""
     if name == "encrypted_logistic_regression":
-        return EncryptedRegression(key_bits=0, batch_size=40, epochs=8, learning_rate=0.3)
+        return EncryptedLogisticRegression(key_bits=0, batch_size=40, epochs=8, learning_rate=0.3)
     if name == "secure_boost":
         code = MagicNumbers(base=2, supergroups=2, identifier_bits=200, random_bits=30)
         return SecureBoost(key_bits=0, trees=2, depth=2, loss="squared", code=code)
@@ -65,7 +57,7 @@ def small_training(name: str) -> TrainingProtocol:
         return SplitNetwork(hidden=(16, 8), epochs=4, batch_size=40)
     if name == "xgboost_columns":
         return XgboostColumns(trees=4, depth=2)
-    return TRAINING[name]()
+    return PROTOCOLS[name]()
 
 
 def made_table(rows: int = 400, columns: int = 8, classes: int = 3, seed: int = 0) -> Table:
@@ -89,7 +81,7 @@ def world(
     protocol: str = "logistic_regression", table: Table | None = None, unknown: float | int = 0.4, seed: int = 0
 ) -> Transcript:
     """The transcript of one prediction, or of the training where the protocol is one."""
-    if protocol in TRAINING:
+    if PROTOCOLS[protocol].phase == "training":
         return training_world(protocol, table, unknown, seed)
     rng = np.random.default_rng(seed)
     federation = split_at_random(table if table is not None else made_table(seed=seed), unknown, rng)
@@ -119,7 +111,7 @@ def _trained(name: str, table: Table | None, unknown: float | int, seed: int) ->
     return small_training(name).train(federation.rows(train), federation.rows(rows), rng)
 
 
-def transcript(protocol: Protocol, federation: Federation, seed: int = 0) -> Transcript:
+def transcript(protocol: PredictionProtocol, federation: Federation, seed: int = 0) -> Transcript:
     rng = np.random.default_rng([seed, 1])
     train, rows = halves(federation.label, rng)
     trainer = federation.rows(train)

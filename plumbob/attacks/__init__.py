@@ -1,42 +1,40 @@
-"""Attacks, one file each. A new file in this folder with an `Attack` in it is all it takes to add one."""
+"""Attacks, one file each, by what is read:
+
+    scores/       prediction scores                     embeddings/   outputs of the cut layer
+    gradients/    gradients of split training           labels/       labels, from whatever carries them
+    sums/         encrypted training, histograms        auxiliary/    anything, learned from other people's rows
+
+Files that start with an underscore help the attacks of their folder; `_common/` helps several folders.
+"""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from functools import lru_cache
+import inspect
 from typing import Any
 
 from plumbob.attacks.base import Attack, Branches, Guess
-from plumbob.errors import BadInput, suggest
+from plumbob.registry import Registry, classes_in, exported, make
 
-__all__ = ["Attack", "Branches", "Guess", "attack_named", "attacks"]
+__all__ = ["ATTACKS", "Attack", "Branches", "Guess", "attack_named", "attacks"]
+
+ATTACKS: Registry[type[Attack]] = Registry(
+    "attack",
+    lambda: classes_in(__name__, Attack),  # type: ignore[type-abstract]  # the class itself is only compared with
+    lambda entry: inspect.isclass(entry) and issubclass(entry, Attack),
+)
 
 
 def attacks() -> dict[str, Attack]:
     """Every attack with its default settings, by name."""
-    return {name: kind() for name, kind in _kinds(tuple(__path__)).items()}
+    return {name: kind() for name, kind in ATTACKS.items()}
 
 
-def attack_named(name: str) -> Attack:
-    """One attack with its default settings."""
-    known = _kinds(tuple(__path__))
-    if name not in known:
-        raise BadInput(f"no attack '{name}'{suggest(name, list(known))}")
-    return known[name]()
+def attack_named(name: str, /, **settings: object) -> Attack:
+    """One attack with the given settings, the rest at their defaults."""
+    made: Attack = make(ATTACKS, name, **settings)
+    return made
 
 
-@lru_cache(maxsize=4)
-def _kinds(folders: tuple[str, ...]) -> dict[str, type[Attack]]:
-    """What the files in these folders define; looked for once, because a plan asks thousands of times."""
-    for module in pkgutil.iter_modules(folders):
-        importlib.import_module(f"{__name__}.{module.name}")
-    return {kind.name: kind for kind in sorted(_leaves(Attack), key=lambda kind: kind.name)}
-
-
-def _leaves(kind: Any) -> list[type[Attack]]:
-    """Concrete attacks of this package; those that tests or users define on the side are not listed."""
-    below = kind.__subclasses__()
-    found = [leaf for child in below for leaf in _leaves(child)]
-    concrete = not getattr(kind, "__abstractmethods__", None) and kind.__module__.startswith(f"{__name__}.")
-    return [*found, kind] if concrete else found
+def __getattr__(name: str) -> Any:
+    """`plumbob.attacks.EquationSolving`, or by the paper's short name, `plumbob.attacks.ESA`."""
+    return exported(ATTACKS, __name__, name)

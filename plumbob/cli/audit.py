@@ -16,10 +16,10 @@ from plumbob.cli.base import Effort, Json, app, progress
 from plumbob.errors import BadInput
 
 if TYPE_CHECKING:  # a command loads what it needs when it runs
-    from plumbob.audit.estimate import Estimate
-    from plumbob.audit.finding import Finding
-    from plumbob.audit.gate import Gate
-    from plumbob.audit.plan import Plan
+    from plumbob.auditing.estimate import Estimate
+    from plumbob.auditing.finding import Finding
+    from plumbob.auditing.gate import Gate
+    from plumbob.auditing.plan import Plan
 
 
 @app.command(epilog="Example: plumbob audit plan.yaml --out my-audit --workers 2")
@@ -74,8 +74,8 @@ def audit(
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
-    from plumbob.audit.plan import Plan, check_gate
-    from plumbob.audit.plan_file import read_plan
+    from plumbob.auditing.plan import Plan, check_gate
+    from plumbob.auditing.plan_file import read_plan
     from plumbob.protocols.networks import trusting
     from plumbob.report.terminal import print_summary
 
@@ -150,7 +150,7 @@ def _tell(made: Estimate) -> None:
 def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
     """Say whether the gate holds, and leave with exit code 1 if it does not."""
     from plumbob.app import save_text
-    from plumbob.audit.run import unmeasured
+    from plumbob.auditing.run import unmeasured
     from plumbob.report import gating
 
     checks, untold = gate.check(findings), unmeasured(plan)
@@ -176,7 +176,7 @@ def _check_junit(path: Path | None, gated: bool) -> None:
 
 def _plan_of_recording(plan: Path | None, recorded: Path, threats: list[str] | None) -> Plan:
     """The plan that `--recorded` stands for."""
-    from plumbob.audit.plan_file import make_plan
+    from plumbob.auditing.plan_file import make_plan
 
     if plan is not None:
         raise BadInput("--recorded takes no plan; or name the run in the plan ('data: {recorded: ...}')")

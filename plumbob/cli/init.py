@@ -45,9 +45,9 @@ def init(
 ) -> None:
     """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
     from plumbob.app import save_text
-    from plumbob.audit.dialogue import completed
-    from plumbob.audit.draft import draft
-    from plumbob.audit.wishes import Wishes, named_files
+    from plumbob.auditing.dialogue import completed
+    from plumbob.auditing.draft import draft
+    from plumbob.auditing.wishes import Wishes, named_files
     from plumbob.report.answer import plain
     from plumbob.report.terminal import say
 

@@ -6,8 +6,9 @@ import json
 import sys
 import webbrowser
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -107,14 +108,24 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Measure speed as ratios in one run: ours against the plain loop, and cost against size."""
-    import plumbob.bench as benches
-
+    benches = _benchmarks()
     console = Console()
     for measured in benches.run(words, Console(stderr=True) if sys.stderr.isatty() else None):
         if as_json:
             print(json.dumps(measured), flush=True)
         else:
             benches.show(measured, console)
+
+
+def _benchmarks() -> Any:
+    """They lie beside the package in the source tree and are not installed with it."""
+    import plumbob
+
+    tree = Path(plumbob.__file__).parents[1]
+    if not (tree / "benchmarks" / "__init__.py").exists():
+        raise BadInput("benchmarks are part of the source tree, not of the installed package; run this in a checkout")
+    sys.path.insert(0, str(tree))
+    return import_module("benchmarks")
 
 
 @data_app.command("list", epilog="Example: plumbob data list")

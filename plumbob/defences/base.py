@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self, overload
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified
-from plumbob.protocols.base import Model, Protocol, Release
-from plumbob.protocols.training import TrainingProtocol
+from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 from plumbob.threats import Threat
 
 
@@ -25,27 +24,11 @@ class Defence(Identified, ABC):
     paper: ClassVar[str] = ""
     begins: ClassVar[str] = ""  # why what others at its point have changed would be lost in it, so that it comes first
 
-    @overload
-    def protect(self, protocol: Protocol) -> Protocol: ...
-
-    @overload
-    def protect(self, protocol: TrainingProtocol) -> TrainingProtocol: ...
-
-    def protect(self, protocol: Protocol | TrainingProtocol) -> Protocol | TrainingProtocol:
-        """The protocol as it is trained under this defence."""
-        if isinstance(protocol, TrainingProtocol):
-            return self.protect_training(protocol)
-        return self.protect_model(protocol)
-
-    def protect_model(self, protocol: Protocol) -> Protocol:
-        """A protocol of prediction, with its model trained under this defence (points `inputs` and `training`)."""
+    def protect(self, protocol: Protocol) -> Protocol:
+        """The protocol as it is trained under this defence, or the same one where it changes nothing there."""
         return protocol
 
-    def protect_training(self, protocol: TrainingProtocol) -> TrainingProtocol:
-        """A protocol whose training is the exchange (points `embeddings` and `gradients`)."""
-        return protocol
-
-    def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
+    def release(self, protocol: PredictionProtocol, model: Model, federation: Federation) -> Release | None:
         """What happens to scores before the active party gets them (point `scores`), whatever rows it asks about."""
         return None
 
@@ -92,18 +75,13 @@ class Combined(Defence):
             if lost:
                 raise BadInput(f"{part.name} {part.begins}, so it must come before {lost[0]}: name it first")
 
-    def protect_model(self, protocol: Protocol) -> Protocol:
+    def protect(self, protocol: Protocol) -> Protocol:
         # What changes training comes before what only watches it.
         for part in sorted(self.parts, key=lambda part: part.point == "scores"):
             protocol = part.protect(protocol)
         return protocol
 
-    def protect_training(self, protocol: TrainingProtocol) -> TrainingProtocol:
-        for part in self.parts:
-            protocol = part.protect(protocol)
-        return protocol
-
-    def release(self, protocol: Protocol, model: Model, federation: Federation) -> Release | None:
+    def release(self, protocol: PredictionProtocol, model: Model, federation: Federation) -> Release | None:
         steps = [step for part in self.parts if (step := part.release(protocol, model, federation)) is not None]
         if not steps:
             return None
@@ -154,10 +132,10 @@ class WatchedModel(Model):
         return self.inner.part(columns)
 
 
-class Watched(Protocol):
+class Watched(PredictionProtocol):
     """Another protocol, whose models come with the scores of their training rows."""
 
-    def __init__(self, inner: Protocol) -> None:
+    def __init__(self, inner: PredictionProtocol) -> None:
         self.inner = inner
         # It speaks under the inner protocol's name, so that attacks and transcripts see no other protocol.
         self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]
@@ -187,8 +165,12 @@ class Watched(Protocol):
 
 
 def watched(protocol: Protocol) -> Protocol:
-    """The protocol with its training scores kept, once."""
-    return protocol if isinstance(protocol, Watched) else Watched(protocol)
+    """A protocol of prediction with its training scores kept, once."""
+    return (
+        Watched(protocol)
+        if isinstance(protocol, PredictionProtocol) and not isinstance(protocol, Watched)
+        else protocol
+    )
 
 
 def training_scores(name: str, model: Model) -> FloatArray:

@@ -11,46 +11,12 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from plumbob.errors import BadInput, suggest
-from plumbob.papers import (
-    defences_table,
-    jiang2022,
-    jiang2022_black_box,
-    jin2021,
-    jin2021_defences,
-    jin2021_search,
-    luo2021,
-    luo2021_defended,
-    luo2021_generative,
-    ours,
-    unseen,
-    weng2022_defences,
-    weng2022_multiplication,
-    weng2022_sums,
-    ye2022,
-    ye2022_defences,
-)
+from plumbob.papers import jiang2022, jin2021, luo2021, ours, weng2022, ye2022
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "outcomes", "print_outcomes", "select"]
 
-_PARTS = (
-    luo2021,
-    luo2021_generative,
-    luo2021_defended,
-    jiang2022,
-    jiang2022_black_box,
-    defences_table,
-    weng2022_multiplication,
-    weng2022_sums,
-    weng2022_defences,
-    jin2021,
-    jin2021_search,
-    jin2021_defences,
-    ye2022,
-    ye2022_defences,
-    ours,
-    unseen,
-)
+_PARTS = (*luo2021.PARTS, *jiang2022.PARTS, *weng2022.PARTS, *jin2021.PARTS, *ye2022.PARTS, *ours.PARTS)
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:])))
 )

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbob.attacks import attacks
-from plumbob.audit.finding import Finding, read_findings
-from plumbob.audit.frontier import Frontier, Option, frontiers, leak_of
-from plumbob.audit.judge import Summary, group, summarise
+from plumbob.auditing.finding import Finding, read_findings
+from plumbob.auditing.frontier import Frontier, Option, frontiers, leak_of
+from plumbob.auditing.judge import Summary, group, summarise
 from plumbob.defences import DEFENCES
 from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from plumbob.transcript import COORDINATOR, Transcript
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
 ADDS_UP = 1e-4  # how far a row's scores may add up to something else than 1: models may compute in single precision
+IN_THE_CLEAR, MASKED = "in the clear", "as masked sums"  # what protocols without ciphertexts say of their messages
+SAID_MASKED = "as masked sums, by what the recording says"
+KEYS = (0, 1_024, 2_048, 3_072)  # bits of Paillier keys; 0 is no encryption
+Phase = Literal["prediction", "training"]
 Release = Callable[[FloatArray, Federation], FloatArray]  # scores, the rows they are of -> what is told of them
 
 
@@ -46,8 +50,28 @@ class Model(ABC):
 
 
 class Protocol(Identified, ABC):
+    """One way to work together: what is exchanged, by whom, and where a defence can change it. Settings go to the constructor."""
+
+    phase: ClassVar[Phase]  # the exchange that is recorded and attacked
+    roles: ClassVar[tuple[str, ...]] = ("active", "passive", COORDINATOR)  # who takes part
+    parts: ClassVar[tuple[str, ...]] = ()  # the points at which a defence can change it
+    key_bits: int = 0  # of the Paillier key; 0 for none
+
+    def ready(self, rows: int) -> None:
+        """Refuse, in one sentence, what cannot be trained on so many rows, or on this machine."""
+        return
+
+    @property
+    def learns(self) -> bool:
+        """Whether parameters change; if not, accuracy says nothing."""
+        return True
+
+
+class PredictionProtocol(Protocol):
     """One kind of joint model. `fit` trains it centrally, as luo2021 does; `predict` is the real exchange."""
 
+    phase = "prediction"
+    parts = ("inputs", "training", "scores", "knowledge")
     by_party: ClassVar[bool] = False  # whether the model itself depends on who holds which columns
 
     @abstractmethod
@@ -74,6 +98,42 @@ class Protocol(Identified, ABC):
         return COORDINATOR
 
 
+class TrainingProtocol(Protocol):
+    """Training is the exchange: every message of it crosses the channel and stands in the transcript.
+
+    What a party works out for itself from what it got (an opened ciphertext, a code it hid in its own numbers) is no message.
+    It is sealed as a note of that party, `notes/<name>`, and reaches a view only if that party is among the curious.
+    """
+
+    phase = "training"
+
+    @abstractmethod
+    def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
+        """Train on the federation's rows; `others` are rows of other people, for the test accuracy and auxiliary rows.
+
+        `rng` draws what needs no secrecy (batches, first weights); keys and masks come from the system.
+        """
+
+    @property
+    def encryption(self) -> str:
+        """What ciphertexts it uses, in words."""
+        return f"Paillier, {self.key_bits:,}-bit key" if self.key_bits else "none"
+
+
+def predicting(protocol: Protocol) -> PredictionProtocol:
+    """The protocol, known to be one of prediction."""
+    if not isinstance(protocol, PredictionProtocol):
+        raise BadInput(f"expected a protocol of prediction, got '{protocol.name}', whose exchange is its training")
+    return protocol
+
+
+def training(protocol: Protocol) -> TrainingProtocol:
+    """The protocol, known to be one whose training is the exchange."""
+    if not isinstance(protocol, TrainingProtocol):
+        raise BadInput(f"expected a protocol whose training is the exchange, got '{protocol.name}'")
+    return protocol
+
+
 def column_positions(federation: Federation) -> dict[str, IntArray]:
     """Each party's columns, as positions in the joint model."""
     owners = np.array([feature.party for feature in federation.features])
@@ -81,7 +141,7 @@ def column_positions(federation: Federation) -> dict[str, IntArray]:
 
 
 def predict(
-    protocol: Protocol,
+    protocol: PredictionProtocol,
     model: Model,
     federation: Federation,
     others: Federation,
@@ -162,3 +222,20 @@ def all_classes(what: str, label: IntArray, classes: int) -> None:
         raise BadInput(
             f"{what}: expected training rows of all {classes} classes, got none of class number {missing[0] + 1}"
         )
+
+
+def opened(name: str, federation: Federation, others: Federation) -> Transcript:
+    """A transcript of these parties, with the columns sealed for scoring and the other rows for auxiliary-row grants."""
+    parties = tuple(party.name for party in federation.parties)
+    log = Transcript(name, federation.active, parties, federation.features, federation.classes)
+    for party in federation.parties:
+        log.seal(party.name, "columns", party.values)
+    log.seal(federation.active, "label", federation.label)
+    log.seal(COORDINATOR, "other rows", others.values)
+    log.seal(COORDINATOR, "other labels", others.label)
+    return log
+
+
+def note(log: Transcript, party: str, name: str, array: Array) -> None:
+    """Keep something that a party knows by its own work."""
+    log.seal(party, f"notes/{name}", array)

@@ -22,8 +22,8 @@ from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Federation
 from plumbob.files import parse_json
-from plumbob.protocols.split_network import SplitNetwork
-from plumbob.protocols.training import note, opened
+from plumbob.protocols.base import note, opened
+from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
 from plumbob.recorded.tables import federation_of
 from plumbob.transcript import COORDINATOR, Transcript

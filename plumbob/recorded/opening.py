@@ -10,7 +10,7 @@ from plumbob.attacks import attacks
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
-from plumbob.protocols.split_network import SplitNetwork
+from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.folder import is_recording, read_recording
 from plumbob.transcript import COORDINATOR, Transcript
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from plumbob.defences import DEFENCES, defence_named
-from plumbob.defences.embeddings import CutDefence
+from plumbob.defences.embeddings._embedding_guards import CutDefence
 from plumbob.errors import BadInput, suggest
 from plumbob.transcript import COORDINATOR, Transcript
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from plumbob.audit.frontier import Frontier
+from plumbob.auditing.frontier import Frontier
 from plumbob.report import charts
 from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, count, percent, sentence_list, short
 from plumbob.report.charts import Axis

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.audit.finding import Finding
-from plumbob.audit.judge import LEVELS, group
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.judge import LEVELS, group
 from plumbob.crypto.paillier import RECOMMENDED
-from plumbob.protocols.training import IN_THE_CLEAR, MASKED, SAID_MASKED
+from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list
 from plumbob.report.protection import size
 from plumbob.threats import THREATS

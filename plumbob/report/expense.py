@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from plumbob.audit.estimate import Estimate, Forecast
+from plumbob.auditing.estimate import Estimate, Forecast
 from plumbob.report.answer import label, plain
 from plumbob.report.terminal import say
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from plumbob.audit.gate import COLUMNS, Breach, Check, Gate, Situation
+from plumbob.auditing.gate import COLUMNS, Breach, Check, Gate, Situation
 from plumbob.report import answer as words
 from plumbob.report.terminal import say
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumbob.audit.finding import Finding
-from plumbob.audit.frontier import Frontier, Option, estimate, frontiers
-from plumbob.audit.judge import LEVELS, Summary, group, summarise
-from plumbob.audit.learnt import unlearnt
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.frontier import Frontier, Option, estimate, frontiers
+from plumbob.auditing.judge import LEVELS, Summary, group, summarise
+from plumbob.auditing.learnt import unlearnt
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.base import Branches, Guess, finite
-from plumbob.attacks.posterior_mean import without_scores
+from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of

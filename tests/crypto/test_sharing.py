@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plumbob.auditing.precheck import precheck, secure_correlations
 from plumbob.correlation import correlations
 from plumbob.crypto.sharing import PRIME, SERVERS, mean_products, product_of, shares_of
-from plumbob.defences.precheck import precheck, secure_correlations
 from plumbob.errors import BadInput
 from plumbob.federation import split_at_random
 from tests.worlds import made_table

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from plumbob.audit.plan_file import make_plan
-from plumbob.audit.run import run
-from plumbob.audit.source import open_source
+from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.run import run
+from plumbob.auditing.source import open_source
 from plumbob.defences import DEFENCES, Combined, Defence, NoDefence, defence_named
 from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS

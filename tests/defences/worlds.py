@@ -6,7 +6,7 @@ import numpy as np
 
 from plumbob.defences import Defence
 from plumbob.federation import Table, halves, split_at_random
-from plumbob.protocols.base import Protocol, column_positions, predict
+from plumbob.protocols.base import PredictionProtocol, column_positions, predict
 from plumbob.threats import LUO2021, Threat, View, cut
 from plumbob.transcript import Transcript
 from tests.worlds import made_table, small
@@ -14,7 +14,7 @@ from tests.worlds import made_table, small
 
 def defended(
     defence: Defence,
-    protocol: str | Protocol = "logistic_regression",
+    protocol: str | PredictionProtocol = "logistic_regression",
     table: Table | None = None,
     unknown: float = 0.5,
     seed: int = 0,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from plumbob.audit.finding import read_findings
-from plumbob.models import read_model
+from plumbob.auditing.finding import read_findings
+from plumbob.formats import read_model
 from plumbob.view.pages import list_page
 from plumbob.view.runs import Runs
 from tests.fuzz import mutate

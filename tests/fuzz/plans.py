@@ -10,12 +10,12 @@ import yaml
 from pydantic import BaseModel
 
 from plumbob.attacks import attacks
-from plumbob.audit.gate import MEASURES, Gate
-from plumbob.audit.plan import Plan
-from plumbob.audit.plan_file import read_plan
+from plumbob.auditing.gate import MEASURES, Gate
+from plumbob.auditing.plan import Plan
+from plumbob.auditing.plan_file import read_plan
 from plumbob.data.prepare import CHOICES
 from plumbob.defences import DEFENCES
-from plumbob.protocols import PROTOCOLS, TRAINING
+from plumbob.protocols import PROTOCOLS
 from plumbob.threats import THREATS
 from tests.fuzz import mutate
 from tests.fuzz.guard import Files
@@ -57,11 +57,10 @@ EXAMPLES: tuple[dict[str, Any], ...] = (
         "data": {"name": "breast", "sample": 100, "rules": {"missing": "median"}},
         "protocols": [{"name": "neural_network", "settings": {"hidden": [8]}}],
     },
-    {"data": "breast", "protocols": [{"name": name} for name in (*PROTOCOLS, *TRAINING)], "threats": list(THREATS)},
+    {"data": "breast", "protocols": [{"name": name} for name in PROTOCOLS], "threats": list(THREATS)},
 )
 NAMES = (
     *PROTOCOLS,
-    *TRAINING,
     *THREATS,
     *DEFENCES,
     *attacks(),
@@ -81,7 +80,7 @@ def _keys(kind: Any, found: set[str]) -> set[str]:
     return found
 
 
-SETTINGS = {key for made in (*PROTOCOLS.values(), *TRAINING.values(), *DEFENCES.values()) for key in vars(made())}
+SETTINGS = {key for made in (*PROTOCOLS.values(), *DEFENCES.values()) for key in vars(made())}
 KEYS = (*sorted(_keys(Plan, set())), *sorted(SETTINGS))
 
 
@@ -99,7 +98,7 @@ def _value(rng: random.Random) -> Any:
 
 def _chosen(rng: random.Random) -> dict[str, Any]:
     """A plan that names a real protocol or defence with its real settings, and wild values for them."""
-    kinds = rng.choice((PROTOCOLS, TRAINING, DEFENCES))
+    kinds = rng.choice((PROTOCOLS, DEFENCES))
     name = rng.choice(list(kinds))
     keys = list(vars(kinds[name]())) or ["x"]
     settings = {rng.choice(keys): _value(rng) for _ in range(rng.randrange(1, 3))}

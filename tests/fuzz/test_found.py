@@ -13,12 +13,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from plumbob.audit.finding import read_findings
-from plumbob.audit.plan_file import make_plan, plan_from_text
+from plumbob.auditing.finding import read_findings
+from plumbob.auditing.plan_file import make_plan, plan_from_text
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import prepare
 from plumbob.errors import LONGEST, BadInput
-from plumbob.models import read_model
+from plumbob.formats import read_model
 from plumbob.recorded.folder import read_recording
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript

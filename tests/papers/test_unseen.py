@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbob.data.files import read_frame
-from plumbob.papers.unseen import audited, judged, wrong
-from plumbob.papers.unseen_worlds import WORLDS, world, write
+from plumbob.papers.ours.unseen import audited, judged, wrong
+from plumbob.papers.ours.unseen_worlds import WORLDS, world, write
 
 QUICK = (1, 2, 5, 7, 11, 12, 15, 17)  # trees and cuts, which take a second each; the rest is for `plumbob reproduce`
 

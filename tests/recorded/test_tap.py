@@ -15,7 +15,7 @@ import plumbob
 from plumbob.attacks import attack_named
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
-from plumbob.protocols import SplitNetwork
+from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.modules import linear
 from plumbob.recorded.opening import open_recorded
 from plumbob.recorded.seals import accuracy_of

@@ -9,11 +9,11 @@ import pytest
 import samples
 
 from plumbob.app import run_audit
-from plumbob.audit.finding import Finding
-from plumbob.audit.flows import CLEAR, ENCRYPTED, Flow, flows_of
-from plumbob.audit.judge import summarise
-from plumbob.audit.plan_file import make_plan
-from plumbob.protocols import any_protocol_named
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.flows import CLEAR, ENCRYPTED, Flow, flows_of
+from plumbob.auditing.judge import summarise
+from plumbob.auditing.plan_file import make_plan
+from plumbob.protocols import protocol_named
 from plumbob.report import severity
 from plumbob.report.answer import answers
 from plumbob.report.assessment import Member, Subject, render
@@ -89,13 +89,13 @@ def test_a_finding_keeps_its_flows_through_a_file() -> None:
     ("name", "settings"), [("encrypted_logistic_regression", {"epochs": 1}), ("secure_boost", {"trees": 1})]
 )
 def test_a_ciphertext_is_told_from_a_number(name: str, settings: dict) -> None:
-    from plumbob.bench.costs import made
+    from benchmarks.costs import made
 
     federation, _ = made(120, 6, 2).deal(0.5, np.random.default_rng(0))
     rows, others = federation.rows(np.arange(60)), federation.rows(np.arange(60, 120))
     forms = {}
     for bits in (0, 1_024):
-        log = any_protocol_named(name, key_bits=bits, **settings).train(rows, others, np.random.default_rng(0))
+        log = protocol_named(name, key_bits=bits, **settings).train(rows, others, np.random.default_rng(0))
         found = flows_of(log)
         assert sum(flow.bytes for flow in found) == log.bytes_sent()
         assert sum(flow.messages for flow in found) == len(log.messages)

@@ -9,9 +9,9 @@ import pytest
 import samples
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from plumbob.audit.finding import Finding
-from plumbob.audit.gate import Gate
-from plumbob.audit.matrix import matrix
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.gate import Gate
+from plumbob.auditing.matrix import matrix
 from plumbob.report.assessment import Member
 from plumbob.report.assessment import render as render_assessment
 from plumbob.report.gating import outcome

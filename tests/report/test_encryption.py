@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.audit.judge import summarise
-from plumbob.audit.plan_file import make_plan
-from plumbob.audit.run import defences_for, run
-from plumbob.audit.source import open_source
+from plumbob.auditing.judge import summarise
+from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.run import defences_for, run
+from plumbob.auditing.source import open_source
 from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption

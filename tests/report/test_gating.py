@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import samples
 from rich.console import Console
 
-from plumbob.audit.finding import Finding
-from plumbob.audit.gate import Gate
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.gate import Gate
 from plumbob.report.gating import gate_line, junit, print_gate
 
 GATE = Gate.parse("max_gain<0.2 and min_accuracy>0.8")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import samples
 
-from plumbob.audit.finding import Finding
+from plumbob.auditing.finding import Finding
 from plumbob.report.page import POLICY, render
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}

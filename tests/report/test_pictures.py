@@ -17,9 +17,9 @@ from rich.console import Console
 
 from plumbob.app import Result, run_audit
 from plumbob.attacks.base import Guess
-from plumbob.audit.finding import Finding, read_findings
-from plumbob.audit.run import LOSSES, training_losses
-from plumbob.audit.source import Source
+from plumbob.auditing.finding import Finding, read_findings
+from plumbob.auditing.run import LOSSES, training_losses
+from plumbob.auditing.source import Source
 from plumbob.federation import split_into_tiles
 from plumbob.report.gallery import LEFT_OUT, SHOWN, gallery
 from plumbob.report.page import render
@@ -208,7 +208,7 @@ def test_pictures_of_private_data_need_the_flag_and_the_flag_may_come_later(sour
     assert "--show-pictures" in without.report.read_text(encoding="utf-8")
     lines = (tmp_path / "out" / "findings.jsonl").read_text(encoding="utf-8")
     shown = run_audit(PLAN, tmp_path / "out", show_pictures=True)
-    assert names_in(shown) == {f"{finding.key}.png" for finding in shown.findings}
+    assert names_in(shown) == {f"{finding.address}.png" for finding in shown.findings}
     assert len(names_in(shown)) == 2
     assert (tmp_path / "out" / "findings.jsonl").read_text(encoding="utf-8") == lines
     assert shown.report.read_text(encoding="utf-8").count("data:image/png;base64,") == 1

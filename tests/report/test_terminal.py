@@ -3,7 +3,7 @@ import io
 import samples
 from rich.console import Console
 
-from plumbob.audit.finding import Finding
+from plumbob.auditing.finding import Finding
 from plumbob.report.terminal import print_summary
 
 

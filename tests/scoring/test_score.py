@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plumbob.attacks.base import Branches, Guess, nothing
-from plumbob.attacks.posterior_mean import without_scores
+from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, THREATS, cut
 from tests.worlds import built_in, world

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from plumbob.audit.finding import Finding
+from plumbob.auditing.finding import Finding
 from plumbob.report.page import render
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))

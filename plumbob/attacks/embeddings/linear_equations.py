@@ -1,0 +1,76 @@
+"""Linear equations (ye2022, Algorithm 1): every binary column in the span of the embeddings, by trying all 2^d.
+
+A is d independent columns of Z, A' d independent rows of A. For each x' of 0 and 1: w = A'^-1 x', x = A w; x is an answer if
+it is binary. The paper returns the first and reports all; so does this. Work: n d 2^d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import qr
+
+from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._received_embeddings import embeddings
+from plumbob.errors import whole
+from plumbob.federation import FloatArray, IntArray
+from plumbob.threats import View
+
+BINARY = 1e-2  # how far from 0 or 1 a value may be: embeddings in 32 bits are off by a little
+CELLS = 2**23  # of candidates worked out together
+
+
+class LinearEquations(Attack):
+    """As printed, up to so many dimensions (`most`)."""
+
+    name = "linear_equations"
+    identity = "LinearEquations(most)"
+    summary = "tries all 2^d binary values at d rows and keeps those that are binary at all others"
+    paper = "ye2022"
+    protocols = ("split_network",)
+    by_default = False
+
+    def __init__(self, most: int = 24) -> None:
+        self.most = whole("linear_equations: most", most, 1, 40)
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        found, words = [np.zeros((len(view.own), 0))], []
+        for one in embeddings(view):
+            rank = Span.of(one.cells, affine=False).rank
+            if rank > self.most:
+                words.append(f"{rank} dimensions are out of reach: 2^{rank} candidates")
+                continue
+            columns = solve(independent_columns(one.cells, rank))
+            found.append(columns)
+            words.append(f"{columns.shape[1]:,} of 2^{rank} - 1 candidates are binary")
+        return Guess(view.unknown_names, vectors=np.hstack(found), certificate="; ".join(words))
+
+
+def independent_columns(cells: FloatArray, rank: int) -> FloatArray:
+    """So many of its columns, far from dependent."""
+    order = qr(np.linalg.qr(cells.astype(np.float64), mode="r"), mode="r", pivoting=True)[1]
+    return np.asarray(cells[:, order[:rank]], dtype=np.float64)
+
+
+def candidates(places: int, together: int) -> Iterator[FloatArray]:
+    """All of {0, 1}^places but 0, some columns at a time."""
+    for start in range(1, 2**places, together):
+        numbers: IntArray = np.arange(start, min(start + together, 2**places))
+        yield ((numbers >> np.arange(places)[:, None]) & 1).astype(np.float64)
+
+
+def solve(a: FloatArray) -> FloatArray:
+    """Lines 1 to 8 for all candidates: the binary columns (n x count)."""
+    rows, rank = a.shape
+    if rank == 0:
+        return np.zeros((rows, 0))
+    chosen = qr(a.T, mode="r", pivoting=True)[1][:rank]
+    inverse = np.linalg.inv(a[chosen])
+    found = [np.zeros((rows, 0))]
+    for x in candidates(rank, max(1, CELLS // rows)):
+        values = a @ (inverse @ x)
+        binary = (np.minimum(np.abs(values), np.abs(values - 1)) < BINARY).all(axis=0)
+        found.append(np.round(values[:, binary]))
+    return np.hstack(found)

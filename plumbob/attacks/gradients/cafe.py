@@ -1,0 +1,235 @@
+"""CAFE (jin2021, Algorithm 3): the server's gradients opened in three steps, each by descent over all batches.
+
+    I    V: the rows' gradients at the first fully connected layer's outputs.  F1 = |sum of v_n in the batch - bias gradient|^2
+    II   H: what the rows put into that layer.                     F2 = |sum of v_n h_n' in the batch - weight gradient|^2
+    III  Data and labels.   F3 = alpha |gradient - made-up gradient|^2 + beta TV + gamma sum of |h*_n - h(x_n)|^2
+TV is the pictures' total variation, and counts only while its mean over workers is above xi. In a network that begins with its
+fully connected layer h is the row itself, so there Step III looks for the labels only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self, get_args
+
+import numpy as np
+
+from plumbob.attacks.base import Guess
+from plumbob.attacks.gradients._gradient_matching import (
+    Batch,
+    Dummies,
+    Reporter,
+    RowAdam,
+    Server,
+    ServerAttack,
+    move,
+    seed_of,
+    squared,
+    variation,
+)
+from plumbob.attacks.gradients._worker_uploads import Worker
+from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whole
+from plumbob.later import Tensor, torch
+from plumbob.protocols.networks import first_linear, representation
+
+Optimizer = Literal["sgd", "adam"]
+Rates = tuple[float, float, float]
+START_V, START_H = 8e-4, 8e-2  # V starts in U(-8e-4, 8e-4), H in U(0, 8e-2)
+ROUGH = 1 / 16  # xi where none is given, per pair of neighbouring pixels: what Table 9's is for CIFAR-10 and MNIST
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of jin2021's Table 9, for four workers and batches of 40. The weights are the same in all rows."""
+
+    rates: Rates
+    xi: float
+
+
+TABLE_9 = {
+    "cifar10": Choice((5e-3, 8e-3, 2e-2), 90),
+    "mnist": Choice((1e-2, 1e-2, 1e-2), 25),
+    "linnaeus5": Choice((5e-3, 5e-3, 1e-2), 110),
+    "yale": Choice((1e-2, 1e-2, 1e-2), 32),
+}
+
+
+class Cafe(ServerAttack):
+    """Nested loops: all iterations of one step before the next begins."""
+
+    name = "cafe"
+    aliases = ("CAFE",)
+    identity = "Cafe(iterations, report_every, earlier, rates, first_step, alpha, beta, gamma, xi)"
+    summary = "jin2021: recovers gradients, then layer inputs, then data and labels by descent (nested loops)"
+    nested: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        iterations: int = 300,
+        earlier: int | None = None,
+        rates: Rates = (1e-2, 1e-2, 1e-2),
+        first_step: Optimizer = "sgd",
+        alpha: float = 1e-2,
+        beta: float = 1e-4,
+        gamma: float = 1e-3,
+        xi: float | None = None,
+        report_every: int | None = None,
+    ) -> None:
+        self._store_length(iterations, report_every)
+        if earlier is not None and not self.nested:
+            raise BadInput("earlier: in a single loop no step comes before another")
+        self.earlier = None if earlier is None else whole("earlier", earlier, 1)  # iterations of Steps I and II
+        if len(rates) != 3:
+            raise BadInput(f"rates: expected one for each of three steps, got {len(rates)}")
+        first, second, third = (positive("rates", rate) for rate in rates)
+        self.rates: Rates = (first, second, third)
+        one_of("first_step", first_step, get_args(Optimizer))
+        self.first_step = first_step
+        self.alpha, self.beta = not_negative("alpha", alpha), not_negative("beta", beta)
+        self.gamma = not_negative("gamma", gamma)
+        self.xi = None if xi is None else not_negative("xi", xi)
+
+    @classmethod
+    def for_data(cls, name: str, *, iterations: int = 300, earlier: int | None = None) -> Self:
+        """With the rates and xi that jin2021 took for one of its data sets.
+
+        >>> Cafe.for_data("cifar10", iterations=8_000).rates
+        (0.005, 0.008, 0.02)
+        """
+        one_of("data", name, list(TABLE_9))
+        return cls(iterations=iterations, earlier=earlier, rates=TABLE_9[name].rates, xi=TABLE_9[name].xi)
+
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        state = State(self, server, seed_of(rng))
+        reporter = Reporter(server, self)
+        for iteration in self._steps(state):
+            state.third(iteration)
+            reporter.after(iteration, state.parts)
+        return reporter.guess(state.parts(), state.dummies.logits.values)
+
+    def _steps(self, state: State) -> Iterator[int]:
+        """The iterations of Step III, with Steps I and II taken where the algorithm has them."""
+        for step in (state.first, state.second):
+            for iteration in range(self.earlier or self.iterations):
+                step(iteration)
+        yield from range(self.iterations)
+
+
+class State:
+    """An attack under way."""
+
+    def __init__(self, attack: Cafe, server: Server, generator: torch.Generator) -> None:
+        self.attack, self.server = attack, server
+        self.layers = {worker.name: Layer(server, worker, generator) for worker in server.uploads.attacked}
+        hidden = [w for w in server.uploads.attacked if not self.layers[w.name].is_input]
+        self.dummies = Dummies.drawn(server, generator, hidden)
+        self.tiles = [w.name for w in hidden if w.name in server.pictures]
+        pairs = [c * (h * (w - 1) + w * (h - 1)) for c, h, w in (server.pictures[name] for name in self.tiles)]
+        self.xi = attack.xi if attack.xi is not None else ROUGH * float(np.mean(pairs)) if pairs else 0.0
+
+    def first(self, iteration: int) -> float:
+        """Step I on one batch; the largest F1 of a worker before it."""
+        rate, kind = self.attack.rates[0], self.attack.first_step
+        return max(layer.descend_v(iteration, rate, kind) for layer in self.layers.values())
+
+    def second(self, iteration: int) -> float:
+        """Step II on one batch; the largest F2 of a worker before it."""
+        return max(layer.descend_h(iteration, self.attack.rates[1]) for layer in self.layers.values())
+
+    def third(self, iteration: int) -> float:
+        """Step III on one batch; F3 before it."""
+        fixed = {name: layer.as_input() for name, layer in self.layers.items() if layer.is_input}
+        return move(self.server, self.dummies, self.objective, self.attack.rates[2], iteration, fixed)
+
+    def objective(self, batch: Batch) -> Tensor:
+        """F3."""
+        attack = self.attack
+        terms = [torch.zeros(())]
+        if attack.alpha > 0:
+            terms.append(attack.alpha * squared(batch.pairs()))
+        if attack.beta > 0 and self.tiles:
+            rough = torch.stack([variation(batch.inputs[name]) for name in self.tiles])
+            if float(rough.detach().mean()) > self.xi:
+                terms.append(attack.beta * rough.sum())
+        if attack.gamma > 0:
+            for name in self.dummies.data:
+                off = batch.caught[name][0].flatten(1) - self.layers[name].h.values[batch.rows]
+                terms.append(attack.gamma * off.square().sum())
+        return torch.stack(terms).sum()
+
+    def parts(self) -> dict[str, Tensor]:
+        """The workers' columns as they stand."""
+        found = {name: part.values for name, part in self.dummies.data.items()}
+        return found | {name: layer.h.values for name, layer in self.layers.items() if layer.is_input}
+
+
+class Layer:
+    """A worker's first fully connected layer: V and H, and the descent on F1 and F2."""
+
+    def __init__(self, server: Server, worker: Worker, generator: torch.Generator) -> None:
+        self.server, self.worker, self.name = server, worker, worker.name
+        module = server.modules[worker.name]
+        probe = torch.rand(2, *worker.plan.shape, generator=generator)
+        with torch.no_grad():
+            key, layer = first_linear(module, probe)
+            inner = representation(module, layer, probe).flatten(1)
+        if layer.bias is None:
+            raise Unfit(f"the first fully connected layer of '{worker.name}' has no bias")
+        self.weight, self.bias = f"{key}.weight", f"{key}.bias"
+        self.is_input = inner.shape == probe.flatten(1).shape and bool(torch.equal(inner, probe.flatten(1)))
+        self.rounds = server.rounds(worker.name, self.bias), server.rounds(worker.name, self.weight)
+        if not all(self.rounds):
+            raise BadInput(f"this attack needs gradients of '{worker.name}', and the view holds none of '{key}'")
+        outputs, inputs = layer.weight.shape
+        self.v = RowAdam(START_V * (2 * torch.rand(server.rows, outputs, generator=generator) - 1))
+        self.h = RowAdam(START_H * torch.rand(server.rows, inputs, generator=generator))
+        server.catch_inputs(worker.name, layer)
+
+    def descend_v(self, iteration: int, rate: float, kind: Optimizer) -> float:
+        """F1 on one batch, and a step down. Beyond a rate of 1 / (2 K) descent would overshoot, so it stops there."""
+        number = self.rounds[0][iteration % len(self.rounds[0])]
+        rows = self.server.batches[number]
+        off = self.v.values[rows].sum(0) - self.server.gradient(self.name, self.bias, number)
+        if kind == "adam":
+            self.v.step(rows, (2 * off).expand(len(rows), -1), rate, iteration)
+        else:
+            self.v.values[rows] -= min(rate, 0.5 / len(rows)) * 2 * off
+        return float(off.square().sum())
+
+    def descend_h(self, iteration: int, rate: float) -> float:
+        """F2 on one batch, and a step of Adam down."""
+        number = self.rounds[1][iteration % len(self.rounds[1])]
+        rows = self.server.batches[number]
+        v = self.v.values[rows]
+        real = self.server.gradient(self.name, self.weight, number).view(self.v.values.shape[1], -1)
+        off = torch.addmm(real, v.T, self.h.values[rows], beta=-1)
+        self.h.step(rows, 2 * v @ off, rate, iteration)
+        return float(off.square().sum())
+
+    def as_input(self) -> Tensor:
+        return self.h.values.reshape(-1, *self.worker.plan.shape)
+
+
+class CafeSingleLoop(Cafe):
+    """Algorithm 4: all three steps in every iteration, and a step that has arrived is left out from then on.
+
+    It has arrived when its objective stayed below its bound for as many batches in a row as make up one pass over the rows.
+    """
+
+    name = "cafe_single_loop"
+    identity = "CafeSingleLoop(iterations, report_every, earlier, rates, first_step, alpha, beta, gamma, xi)"
+    summary = "jin2021: the same three steps, all of them in every iteration (single loop)"
+    nested = False
+    bounds: ClassVar[tuple[float, float]] = (1e-9, 5e-9)  # Section 4.2, of F1 and F2
+
+    def _steps(self, state: State) -> Iterator[int]:
+        server = state.server
+        once = -(-server.rows // max(len(rows) for rows in server.batches))
+        below = [0, 0]
+        for iteration in range(self.iterations):
+            for i, step in enumerate((state.first, state.second)):
+                if below[i] < once:
+                    below[i] = below[i] + 1 if step(iteration) < self.bounds[i] else 0
+            yield iteration

@@ -1,0 +1,37 @@
+"""Gradients matched by their angle, as jin2021 compares with it: lengths do not count, and smooth pictures are preferred.
+
+D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
+"""
+
+from __future__ import annotations
+
+from plumbob.attacks.gradients._gradient_matching import Batch, Matching, Pairs, Server, variation
+from plumbob.errors import not_negative
+from plumbob.later import Tensor, torch
+
+TINY = 1e-20  # of squared lengths: a gradient of zeros has no angle
+
+
+class CosineGradients(Matching):
+    """The angle of gradients and the pictures' total variation, which is not truncated here."""
+
+    name = "cosine_gradients"
+    identity = "CosineGradients(iterations, report_every, rate, beta)"
+    summary = "jin2021's rival: matches the angle of gradients and prefers smooth pictures"
+
+    def __init__(
+        self, *, iterations: int = 300, rate: float = 1e-2, beta: float = 1e-4, report_every: int | None = None
+    ) -> None:
+        super().__init__(iterations=iterations, rate=rate, report_every=report_every)
+        self.beta = not_negative("beta", beta)
+
+    def objective(self, batch: Batch, server: Server) -> Tensor:
+        rough = [variation(batch.inputs[name]) for name in server.pictures]
+        return torch.stack([angle(batch.pairs()), *(self.beta * tv for tv in rough)]).sum()
+
+
+def angle(pairs: Pairs) -> Tensor:
+    """1 - cosine of the angle between all made-up and all real gradients."""
+    across = torch.stack([fake @ real for fake, real in pairs]).sum()
+    lengths = [torch.stack([p[i].square().sum() for p in pairs]).sum().clamp_min(TINY).sqrt() for i in (0, 1)]
+    return 1 - across / (lengths[0] * lengths[1])

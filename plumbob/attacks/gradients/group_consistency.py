@@ -1,0 +1,69 @@
+"""Group consistency (GradInversion's), as jin2021 compares with it: several starts, each held near the mean of all.
+
+    D_s = alpha |gradient(x_s, y_s) - uploaded gradient|^2 + gamma |x_s - mean over starts of x|^2
+Every start gets all iterations. The guess is the mean. Pictures are not registered to one another, because tiles do not move.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbob.attacks.base import Guess
+from plumbob.attacks.gradients._gradient_matching import (
+    Batch,
+    Dummies,
+    Reporter,
+    Server,
+    ServerAttack,
+    move,
+    seed_of,
+    squared,
+)
+from plumbob.errors import not_negative, positive, whole
+from plumbob.later import Tensor, torch
+
+
+class GroupConsistency(ServerAttack):
+    """Gradients matched from several starts that pull one another."""
+
+    name = "group_consistency"
+    identity = "GroupConsistency(iterations, report_every, rate, starts, alpha, gamma)"
+    summary = "jin2021's rival: matches gradients from several starts, held near their mean (GradInversion)"
+
+    def __init__(
+        self,
+        *,
+        iterations: int = 300,
+        rate: float = 1e-2,
+        starts: int = 3,
+        alpha: float = 1e-2,
+        gamma: float = 1e-3,
+        report_every: int | None = None,
+    ) -> None:
+        self._store_length(iterations, report_every)
+        self.rate, self.starts = positive("rate", rate), whole("starts", starts, 2, 100)
+        self.alpha, self.gamma = positive("alpha", alpha), not_negative("gamma", gamma)
+
+    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+        generator = seed_of(rng)
+        group = [Dummies.drawn(server, generator) for _ in range(self.starts)]
+        reporter = Reporter(server, self)
+
+        def middle() -> dict[str, Tensor]:
+            names = group[0].data
+            return {name: torch.stack([d.data[name].values for d in group]).mean(0) for name in names}
+
+        for iteration in range(self.iterations):
+            # Of the batch's rows only: the mean over all rows would cost more than the gradients.
+            rows = server.batches[iteration % len(server.batches)]
+            mean = {name: torch.stack([d.data[name].values[rows] for d in group]).mean(0) for name in group[0].data}
+
+            def objective(batch: Batch, mean: dict[str, Tensor] = mean) -> Tensor:
+                off = [(batch.inputs[name] - near).square().sum() for name, near in mean.items()]
+                return self.alpha * squared(batch.pairs()) + self.gamma * torch.stack(off).sum()
+
+            for dummies in group:
+                move(server, dummies, objective, self.rate, iteration)
+            reporter.after(iteration, middle)
+        chances = torch.stack([torch.softmax(d.logits.values, dim=1) for d in group]).mean(0)
+        return reporter.guess(middle(), chances)

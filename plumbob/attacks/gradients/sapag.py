@@ -1,0 +1,31 @@
+"""SAPAG, as jin2021 compares with it: gradients matched through a Gaussian kernel, parameter by parameter.
+
+    D = sum over parameters of 1 - exp( -|g - g'|^2 / s )          s the variance of the real gradient's cells
+The sum of squares of thousands of cells is far above the variance of one, so where a parameter is large the kernel is flat and
+says nothing; the small ones lead.
+"""
+
+from __future__ import annotations
+
+from plumbob.attacks.gradients._gradient_matching import Batch, Matching, Pairs, Server
+from plumbob.later import Tensor, torch
+
+TINY = 1e-20  # of a variance: dead units have gradients of zeros
+
+
+class Sapag(Matching):
+    """The Gaussian kernel of gradients."""
+
+    name = "sapag"
+    identity = "Sapag(iterations, report_every, rate)"
+    summary = "jin2021's rival: matches gradients through a Gaussian kernel (SAPAG)"
+
+    def objective(self, batch: Batch, server: Server) -> Tensor:
+        return kernel(batch.pairs())
+
+
+def kernel(pairs: Pairs) -> Tensor:
+    """The sum over parameters of 1 - exp(-|g - g'|^2 / s)."""
+    return torch.stack(
+        [-torch.expm1(-(fake - real).square().sum() / real.var(unbiased=False).clamp_min(TINY)) for fake, real in pairs]
+    ).sum()

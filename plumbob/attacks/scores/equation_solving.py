@@ -1,0 +1,64 @@
+"""Equation solving (ESA, luo2021 Section IV-A): every row of scores is c - 1 exact linear equations.
+
+ln v_k - ln v_{k+1} = x (theta_k - theta_{k+1}) + b_k - b_{k+1}; what the curious party knows goes to the other side and
+x_target = pinv(Theta) a. Exact when the unknown columns are at most c - 1 and Theta has full rank; else the shortest answer.
+With `adaptive` the right-hand sides a are what they are on average given the release of a known defence (`adaptive.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbob.attacks.base import Attack, Guess
+from plumbob.errors import BadInput
+from plumbob.federation import FloatArray
+from plumbob.protocols.scores.logistic_regression import LinearModel
+from plumbob.threats import View, WhiteBox
+
+SMALLEST = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True)
+class Equations:
+    """left @ x = right[i] for the unknown columns x of every row i."""
+
+    left: FloatArray  # (classes - 1) x unknown columns
+    right: FloatArray  # rows x (classes - 1)
+    told: NDArray[np.bool_]  # rows whose scores were not withheld; the others have zeros in `right`
+
+
+def equations(view: View) -> Equations:
+    """The linear equations that a view of logistic regression holds (Eq 3 and 8), all rows at once."""
+    if view.model is None:
+        raise BadInput("equation solving needs the model (white box)")
+    model = LinearModel.from_arrays(view.model)
+    scores = np.asarray(view.received("scores"), dtype=np.float64)
+    logs = np.log(np.maximum(scores, SMALLEST))  # a score of 0 (rounded, underflown) becomes the smallest number
+    known = view.own @ model.weights[view.known] + model.bias
+    told = np.asarray(~np.isnan(scores).any(axis=1))
+    steps = np.where(told[:, None], -np.diff(logs - known, axis=1), 0.0)
+    return Equations(-np.diff(model.weights[view.unknown], axis=1).T, steps, told)
+
+
+class EquationSolving(Attack):
+    """ESA as published: the pseudo-inverse applied to all rows in one product. `adaptive`: it knows of the defence."""
+
+    name = "equation_solving"
+    aliases = ("ESA",)
+    identity = "EquationSolving(adaptive)"
+    summary = "ESA: the scores of logistic regression as linear equations, solved by the pseudo-inverse"
+    paper = "luo2021"
+    protocols = ("logistic_regression",)
+    requires = (WhiteBox,)
+
+    def __init__(self, *, adaptive: bool = False) -> None:
+        self.adaptive = adaptive
+
+    def run(self, view: View, rng: np.random.Generator) -> Guess:
+        from plumbob.attacks.scores._defended_equations import adapted  # which builds on the equations above
+
+        system = adapted(view, rng) if self.adaptive else equations(view)
+        return Guess(view.unknown_names, system.right @ np.linalg.pinv(system.left).T)

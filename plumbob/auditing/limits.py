@@ -1,0 +1,25 @@
+"""Not known is not safe: where no leak found means nothing, for reports, frontiers and gates alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plumbob.attacks import attacks
+from plumbob.auditing.judge import Summary, group
+
+
+def untried(summaries: Iterable[Summary]) -> bool:
+    """Whether all attacks that would tell have something that they do not handle, so that no leak found means nothing.
+
+    Those that no plan runs by itself are the weaker rivals of others: where these are not tried, they tell nothing.
+    """
+    tried = group(summaries, lambda summary: summary.setting.attack)
+    limited = [name for name, parts in tried.items() if any(summary.untried for summary in parts)]
+    rest = [name for name in tried if name not in limited]
+    if any(map(_tells, limited)):
+        rest = [name for name in rest if _tells(name)]
+    return bool(limited) and not rest
+
+
+def _tells(attack: str) -> bool:
+    return attack not in attacks() or attacks()[attack].by_default

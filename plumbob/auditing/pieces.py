@@ -1,0 +1,236 @@
+"""Pieces of work: which cases one worker takes at a time, and what it does with them.
+
+A piece holds cases of one unit that share a trained model, cut between transcripts and small enough for even shares. Workers that
+see the store claim, compute and keep one finding at a time; those that do not send findings and files back.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+
+from plumbob.attacks import Guess
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.plan import Plan
+from plumbob.auditing.run import Case, Todo, Unit, Workbench, keyed, steady
+from plumbob.auditing.source import Source
+from plumbob.auditing.store import Store
+from plumbob.protocols.base import predicting
+from plumbob.protocols.networks import trusting
+from plumbob.threats import View
+from plumbob.transcript import Transcript
+
+SHARES = 4  # pieces that a worker gets at least, if the plan has as many transcripts
+
+Draw = Callable[[Path, str, Transcript, View, Guess], None]
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Cases of one unit that one worker takes together."""
+
+    unit: Unit
+    todo: Todo
+    home: str  # the same for pieces of the same unit of the same plan and data
+
+    def only(self, keys: Iterable[str]) -> Piece:
+        """What is left of it."""
+        left = set(keys)
+        return replace(self, todo=tuple((case, key) for case, key in self.todo if key in left))
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Files that are wanted beside the findings: transcripts, and pictures by a function that draws them."""
+
+    transcripts: Path | None = None
+    gallery: Path | None = None
+    draw: Draw | None = None
+
+    def at(self, folder: Path) -> Extras:
+        """The same, in another folder."""
+        return replace(
+            self,
+            transcripts=self.transcripts and folder / "transcripts",
+            gallery=self.gallery and folder / "pictures",
+        )
+
+    def transcript(self, unit: Unit, case: Case) -> Path | None:
+        """Where the transcript of a case goes, if it is wanted."""
+        if self.transcripts is None:
+            return None
+        share = "parties" if case.unknown is None else f"{case.unknown:g}"
+        return transcript_path(self.transcripts, f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
+
+    def show(self, name: str, log: Transcript, view: View, guess: Guess) -> None:
+        """Draw the picture of a finding that has one."""
+        if self.gallery is not None and self.draw is not None:
+            self.draw(self.gallery, name, log, view, guess)
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker needs, whatever its piece."""
+
+    plan: Plan
+    source: Source
+    store: Store
+    extras: Extras = field(default_factory=Extras)
+    trust_code: bool = False
+    mark: str = ""  # of the store, where it was opened: a worker that sees another there leaves the work
+
+    def done(self, unit: Unit, case: Case, key: str) -> bool:
+        """Whether the finding and every file that is wanted with it are there."""
+        return key in self.store and self._drawn(key) and self._kept(unit, case)
+
+    def _kept(self, unit: Unit, case: Case) -> bool:
+        path = self.extras.transcript(unit, case)
+        return path is None or path.exists()
+
+    def _drawn(self, key: str) -> bool:
+        gallery = self.extras.gallery
+        if gallery is None or (gallery / f"{key}.png").exists():
+            return True
+        return self.store.read(key).score.images is None
+
+    def make(self, bench: Workbench, case: Case, key: str) -> Finding | None:
+        """The finding and its files; no finding where only its transcript is missing."""
+        path = self.extras.transcript(bench.unit, case)
+        if path is not None:
+            keep(bench.log(case), path)
+        if key in self.store and self._drawn(key):
+            return None
+        return bench.finding(case, key, self.extras.show)
+
+
+def transcript_path(folder: Path, name: str) -> Path:
+    return folder / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '_', name)}.zip"
+
+
+def keep(log: Transcript, path: Path) -> None:
+    """Save a transcript, unless it is there."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        log.save(path)
+
+
+def pieces(plan: Plan, source: Source, workers: int) -> list[Piece]:
+    """The work of a plan: whole units in order for one worker; for several, by what was trained, and what is large is cut."""
+    work, identity = keyed(plan, source), source.identity
+    total = sum(len(todo) for _, todo in work)
+    return [
+        Piece(unit, part, f"{identity} {plan.seed} {plan.train_share} {plan.rows} {unit!r}")
+        for unit, todo in work
+        for part in parts(unit, todo, total, workers)
+    ]
+
+
+def parts(unit: Unit, todo: Todo, total: int, workers: int) -> list[Todo]:
+    """The cases of a unit as they are handed out, of a plan with so many."""
+    if workers == 1:
+        return [todo] if todo else []
+    return [part for model in _by_model(unit, todo) for part in _cut(model, total / (SHARES * workers))]
+
+
+def _by_model(unit: Unit, todo: Todo) -> list[Todo]:
+    """Cases that share a trained model, together: another worker would have to train it again."""
+    found: dict[object, Todo] = {}
+    for case, key in todo:
+        model = model_of(unit, case)
+        found[model] = (*found.get(model, ()), (case, key))
+    return list(found.values())
+
+
+def model_of(unit: Unit, case: Case) -> object:
+    """What is trained for a case, in words."""
+    protocol, defence = unit.protocol.protocol(), case.defence.defence()
+    defended = defence.protect(protocol)
+    if defended.phase == "training":
+        return _place(case)
+    return repr(defended), case.unknown if predicting(defended).by_party else None
+
+
+def _place(case: Case) -> object:
+    return case.unknown, case.defence.title
+
+
+def _cut(todo: Todo, most: float) -> Iterator[Todo]:
+    """Between transcripts, into parts of at most so many cases where a single transcript has not more."""
+    part: Todo = ()
+    for _, group in groupby(todo, key=lambda one: _place(one[0])):
+        place = tuple(group)
+        if part and len(part) + len(place) > most:
+            yield part
+            part = ()
+        part += place
+    if part:
+        yield part
+
+
+class _Process(threading.local):
+    """What a worker keeps from one piece for the next: the models of the unit it works on."""
+
+    home = ""
+    bench: Workbench | None = None
+
+    def workbench(self, job: Job, piece: Piece) -> Workbench:
+        if self.bench is None or self.home != piece.home:
+            self.home, self.bench = piece.home, Workbench(job.plan, job.source, piece.unit)
+        return self.bench
+
+
+_process = _Process()
+
+
+def forget() -> None:
+    """Let go of the last unit's tables, models and transcript."""
+    _process.home, _process.bench = "", None
+
+
+_turn = threading.Lock()  # torch's generator and thread counts belong to the process: one piece at a time in each
+
+
+def work(job: Job, piece: Piece, polite: bool, tick: Tick = lambda: None) -> list[str]:
+    """Compute what is not done; returns the keys that are done now. A polite worker leaves a piece that another is at."""
+    handled: list[str] = []
+    if job.mark and job.store.mark != job.mark:
+        return handled
+    with _turn, steady(), trusting(job.trust_code):
+        for case, key in piece.todo:
+            with job.store.claim(key) as mine:
+                if not mine and polite:
+                    return handled
+                if not mine:
+                    continue
+                if not job.done(piece.unit, case, key):
+                    finding = job.make(_process.workbench(job, piece), case, key)
+                    if finding is not None:
+                        job.store.put(finding)
+            handled.append(key)
+            tick()
+    return handled
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What a worker that does not see the store sends back."""
+
+    findings: tuple[Finding, ...]
+    files: dict[str, bytes]
+
+
+def work_apart(job: Job, piece: Piece) -> Parcel:
+    """Compute every case of a piece without looking at the store: whoever sends it here has claimed it."""
+    with tempfile.TemporaryDirectory() as folder, _turn, steady(), trusting(job.trust_code):
+        nowhere = replace(job, store=Store(Path(folder) / "none"), extras=job.extras.at(Path(folder)))
+        bench = _process.workbench(job, piece)
+        made = [nowhere.make(bench, case, key) for case, key in piece.todo]
+        paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    return Parcel(tuple(finding for finding in made if finding is not None), files)

@@ -1,0 +1,85 @@
+"""The defence sweep: every defence of the prediction phase at its usual settings, in the white and in the black box.
+
+For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`.
+`defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbob.defences import Combined, Defence
+from plumbob.protocols.base import Protocol, predicting
+from plumbob.transcript import COORDINATOR
+
+NAME = "sweep"  # what a plan calls it
+SWEEP: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("none", {}),
+    ("rounding", {"digits": 3}),
+    ("rounding", {"digits": 2}),
+    ("rounding", {"digits": 1}),
+    ("label_only", {}),
+    ("noise", {"sigma": 0.01}),
+    ("noise", {"sigma": 0.1}),
+    ("noise", {"sigma": 1.0}),
+    ("purifier", {}),
+    ("codebook", {}),
+    ("verification", {}),
+    ("dropout", {}),
+    ("dp_sgd", {"epsilon": 10.0}),
+    ("dp_sgd", {"epsilon": 1.0}),
+    ("dp_sgd", {"epsilon": 0.1}),
+    ("hide_model", {}),
+)
+GRADIENTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("fake_gradients", {}),
+    ("dp_gradients", {"epsilon": 10.0}),
+    ("dp_gradients", {"epsilon": 1.0}),
+    ("sparse_gradients", {}),
+    ("quantised_gradients", {}),
+    ("hidden_indices", {}),
+    ("secure_aggregation", {}),
+)
+EMBEDDINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("gaussian_masking", {"sigma": 0.1}),
+    ("gaussian_masking", {"sigma": 0.5}),
+    ("masquerade", {}),
+    ("rank_reduction", {}),
+    ("quantised_embeddings", {}),
+    ("deeper_cut", {}),
+    ("rotation", {}),
+    ("left_out", {}),
+)
+EVERY = SWEEP + GRADIENTS + EMBEDDINGS
+IN_TRAINING = {"gradients", "embeddings"}  # points that are messages of training
+WHITE_BOX = "active"
+BLACK_BOX = "active-black-box-auxiliary"
+UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
+
+
+def points(defence: Defence) -> set[str]:
+    """Where a defence, or each part of a combined one, changes a protocol."""
+    return {part.point for part in defence.parts} if isinstance(defence, Combined) else {defence.point}
+
+
+def in_training(defence: Defence) -> bool:
+    """Whether it, or a part of it, changes messages of training, which protocols of prediction do not send."""
+    return not points(defence).isdisjoint(IN_TRAINING)
+
+
+def fits(defence: Defence, protocol: Protocol) -> bool:
+    """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
+
+    Gradients are sent up in `split_training` alone, embeddings in `split_network`. What else protects a training protocol is a
+    setting of its own: list it a second time with that setting.
+    """
+    where = points(defence)
+    if protocol.phase == "training":
+        if where == {"none"}:
+            return True
+        return where <= set(protocol.parts) and repr(defence.protect(protocol)) != repr(protocol)
+    if in_training(defence):
+        return False
+    if defence.point == "training":
+        return repr(defence.protect(protocol)) != repr(protocol)
+    return defence.point != "scores" or predicting(protocol).collector("active") == COORDINATOR

@@ -1,0 +1,47 @@
+"""Left out (ours): a party keeps its columns of two values out of the joint model.
+
+    z = W x,   x with 0 in place of every column that takes two values or fewer
+What is in no message cannot be found in one, except as far as the other columns tell it. The cost is what the columns were
+worth to the model; measure it before anything else is tried, as it may be nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+
+if TYPE_CHECKING:
+    import torch
+
+
+class LeftOut(CutDefence):
+    """All columns of two values are left out."""
+
+    name = "left_out"
+    identity = "LeftOut()"
+    summary = "passive parties keep their columns of two values out of the joint model"
+    paper = "plumbob"
+
+    def begin(self, outline: CutOutline) -> CutGuard:
+        return _LeftOut(self)
+
+
+class _LeftOut(CutGuard):
+    def __init__(self, defence: LeftOut) -> None:
+        self.defence = defence
+        self._kept: dict[str, torch.Tensor] = {}
+
+    def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        import torch
+
+        if party not in self._kept:
+            self._kept[party] = torch.tensor([len(torch.unique(column)) > 2 for column in values.T]).to(values.dtype)
+        return values * self._kept[party]
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()

@@ -1,0 +1,60 @@
+"""Masquerade (ye2022, Algorithm 4): made-up bits take the place of one dimension of the columns.
+
+    z = [P | u] [Q x; a],   Q of d - 1 rows for d columns, a one random bit for each row of the table
+P, Q and u are trained. The outputs have rank d as before, and the made-up column lies in their span. The true ones lie there only
+as far as Q keeps them. A row's bit is drawn once: asked twice, a party gives the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.embeddings._embedding_guards import CutDefence, folded
+from plumbob.errors import BadInput, whole
+from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Masquerade(CutDefence):
+    """So many made-up `columns` of bits, and a first layer with as much less rank."""
+
+    name = "masquerade"
+    identity = "Masquerade(columns)"
+    summary = "passive parties lower their first layer's rank and fill it up with columns of made-up bits"
+    paper = "ye2022"
+    last = True
+    folds = True
+
+    def __init__(self, *, columns: int = 1) -> None:
+        self.columns = whole("masquerade: columns", columns, 1, 10_000)
+
+    def begin(self, outline: CutOutline) -> CutGuard:
+        for party, columns in outline.columns.items():
+            if columns <= self.columns:
+                raise BadInput(
+                    f"masquerade: columns: expected fewer than the {columns} that '{party}' has, got {self.columns}"
+                )
+        return _Masqueraded(self)
+
+
+class _Masqueraded(CutGuard):
+    def __init__(self, defence: Masquerade) -> None:
+        self.defence = defence
+
+    def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        import torch
+
+        bits = rng.integers(0, 2, (len(values), self.defence.columns))
+        return torch.cat([values, torch.from_numpy(bits).to(values.dtype)], dim=1)
+
+    def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
+        true = columns - self.defence.columns
+        return folded(true, true - self.defence.columns, module)  # which has as many inputs as before
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()

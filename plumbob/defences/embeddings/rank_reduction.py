@@ -1,0 +1,57 @@
+"""Rank reduction (the first half of ye2022's masquerade, for any rank): the first layer is a product of two thin matrices.
+
+    z = P Q x,   Q of `rank` rows for d columns
+Both are trained. Directions of the columns that Q maps to nothing are in no message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plumbob.bundle import Array
+from plumbob.defences.embeddings._embedding_guards import CutDefence, folded
+from plumbob.errors import BadInput, whole
+from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+
+if TYPE_CHECKING:
+    import torch
+
+
+class RankReduction(CutDefence):
+    """A first layer of this `rank`; 0 is one less than the party has columns."""
+
+    name = "rank_reduction"
+    identity = "RankReduction(rank)"
+    summary = "passive parties lower the rank of their first layer, so that outputs hold fewer numbers than columns"
+    paper = "ye2022"
+    folds = True
+
+    def __init__(self, *, rank: int = 0) -> None:
+        self.rank = whole("rank_reduction: rank", rank, 0, 100_000)
+
+    def begin(self, outline: CutOutline) -> CutGuard:
+        for party, columns in outline.columns.items():
+            if columns <= max(self.rank, 1):
+                raise BadInput(
+                    f"rank_reduction: rank: expected at least 1 and fewer than the {columns} columns of '{party}', "
+                    f"got {self.rank or columns - 1}"
+                )
+        return _Reduced(self)
+
+
+class _Reduced(CutGuard):
+    def __init__(self, defence: RankReduction) -> None:
+        self.defence = defence
+
+    def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
+        from torch import nn
+
+        rank = self.defence.rank or columns - 1
+        if isinstance(module, nn.Linear):
+            thin = nn.Linear(rank, module.out_features, bias=module.bias is not None)
+            return folded(columns, rank, thin.to(module.weight.dtype))
+        widened = nn.Linear(rank, columns, bias=False).to(next(module.parameters()).dtype)
+        return folded(columns, rank, nn.Sequential(widened, module))
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()

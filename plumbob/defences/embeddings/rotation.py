@@ -1,0 +1,53 @@
+"""Rotation (ours, to show that it does not help): a party turns its columns by a secret orthogonal matrix.
+
+    z = W U x,   U drawn once, the same for all rows
+W U is just another matrix of the same rank: the outputs span what they spanned before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.federation import FloatArray
+from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Rotation(CutDefence):
+    """Columns times a secret orthogonal matrix."""
+
+    name = "rotation"
+    identity = "Rotation()"
+    summary = "passive parties turn their columns by a secret orthogonal matrix; what outputs span stays the same"
+    paper = "plumbob"
+
+    def begin(self, outline: CutOutline) -> CutGuard:
+        return _Rotated(self)
+
+
+class _Rotated(CutGuard):
+    def __init__(self, defence: Rotation) -> None:
+        self.defence = defence
+        self._turns: dict[str, FloatArray] = {}
+
+    def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        import torch
+
+        if party not in self._turns:
+            self._turns[party] = random_orthogonal(values.shape[1], rng)
+        return values @ torch.from_numpy(self._turns[party]).to(values.dtype)
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()
+
+
+def random_orthogonal(size: int, rng: np.random.Generator) -> FloatArray:
+    """Uniform among all orthogonal matrices of that size."""
+    turn, upper = np.linalg.qr(rng.normal(size=(size, size)))
+    return np.asarray(turn * np.sign(np.diag(upper)))

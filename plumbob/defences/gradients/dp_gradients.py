@@ -1,0 +1,72 @@
+"""Differentially private gradients (jin2021, Appendix G.3): clipped row by row, with noise on every upload.
+
+A row's gradient of all of a party's parameters together is scaled to length `clip` at most; the mean over the batch gets
+N(0, (noise x clip / K)^2) on every entry. `noise` is the least for which all rounds of one party's uploads are (epsilon,
+delta)-private by the accountant of DP-SGD. The server draws the batches, so every round that a row is in counts at q = 1.
+
+`amplified: true` books as jin2021 and DP-SGD do, for secret batches drawn at the rate q = K / N; that is no promise against
+this server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.gradients._gradient_guards import GradientDefence
+from plumbob.defences.scores.dp_sgd import noise_for
+from plumbob.errors import BadInput, boolean, positive
+from plumbob.protocols.gradients.split_training import Guard, Outline, Upload
+
+if TYPE_CHECKING:
+    import torch
+
+
+class DpGradients(GradientDefence):
+    """Uploads that are (`epsilon`, `delta`)-private for every row, one party's rounds taken together."""
+
+    name = "dp_gradients"
+    identity = "DpGradients(epsilon, delta, clip, amplified)"
+    summary = "every row's gradient is clipped, and every upload gets Gaussian noise for (epsilon, delta)-privacy"
+    paper = "jin2021"
+    begins = "clips the rows' own gradients"
+
+    def __init__(
+        self, *, epsilon: float = 10.0, delta: float = 1e-5, clip: float = 3.0, amplified: bool = False
+    ) -> None:
+        self.epsilon = positive("dp_gradients: epsilon", epsilon)
+        self.delta = positive("dp_gradients: delta", delta)
+        if delta >= 1:
+            raise BadInput(f"dp_gradients: delta: expected a number below 1, got {delta!r}")
+        self.clip = positive("dp_gradients: clip", clip)
+        self.amplified = boolean("dp_gradients: amplified", amplified)
+
+    def begin(self, outline: Outline) -> Guard:
+        rate, steps = outline.batch_size / outline.rows, outline.rounds
+        if not self.amplified:
+            rate, steps = 1.0, outline.most
+        return _Noisy(self, noise_for(self.epsilon, self.delta, rate, steps, self.name))
+
+
+class _Noisy(Guard):
+    def __init__(self, defence: DpGradients, noise: float) -> None:
+        self.defence, self.noise = defence, noise
+
+    def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
+        import torch
+
+        by_row, clip = upload.by_row(), self.defence.clip
+        rows = len(upload.inputs)
+        norm = torch.stack([g.flatten(1).pow(2).sum(dim=1) for g in by_row.values()]).sum(dim=0).sqrt()
+        scale = (clip / norm.clamp_min(1e-30)).clamp_max(1.0)
+        width = self.noise * clip / rows
+        sent = {}
+        for key, own in by_row.items():
+            clipped = (scale @ own.flatten(1)).view(own.shape[1:]) / rows
+            sent[key] = clipped + width * torch.from_numpy(rng.standard_normal(clipped.shape, dtype=np.float32))
+        return sent
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known() | {f"{self.defence.name}/noise": np.array(self.noise)}

@@ -1,0 +1,40 @@
+"""Hidden indices (ours): the server's row numbers mean other rows in every round.
+
+The parties share a secret from which they draw a fresh permutation of all rows for every round; a batch is as random as before
+and of the same size, and the server does not learn which rows it had. It hides who, not what: see `attacks/hidden_rows.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.gradients._gradient_guards import GradientDefence
+from plumbob.federation import IntArray
+from plumbob.protocols.gradients.split_training import Guard, Outline
+
+
+class HiddenIndices(GradientDefence):
+    """Rows by a secret permutation, new in every round."""
+
+    name = "hidden_indices"
+    identity = "HiddenIndices()"
+    summary = "parties permute the rows secretly in every round: the server's row numbers mean nothing"
+    paper = "plumbob"
+
+    def changes(self, point: str) -> bool:
+        return False  # it changes which rows gradients are of, and no gradient
+
+    def begin(self, outline: Outline) -> Guard:
+        return _Hidden(self)
+
+
+class _Hidden(Guard):
+    def __init__(self, defence: HiddenIndices) -> None:
+        self.defence = defence
+
+    def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray:
+        return np.asarray(rng.permutation(total)[rows])
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()

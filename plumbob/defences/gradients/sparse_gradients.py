@@ -1,0 +1,54 @@
+"""Sparse gradients (gradient compression): of every layer only the largest entries are sent, the others as zeros.
+
+Made to save traffic, and often named as a defence (zhu2019). What was not sent is not added to the next round.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.defences.gradients._gradient_guards import GradientDefence
+from plumbob.errors import BadInput, positive
+from plumbob.protocols.gradients.split_training import Guard, Outline, Upload
+
+if TYPE_CHECKING:
+    import torch
+
+
+class SparseGradients(GradientDefence):
+    """The `share` of entries with the largest magnitudes, layer by layer."""
+
+    name = "sparse_gradients"
+    identity = "SparseGradients(share)"
+    summary = "only the largest entries of every layer's gradient are sent"
+    paper = "zhu2019"
+
+    def __init__(self, *, share: float = 0.1) -> None:
+        self.share = positive("sparse_gradients: share", share)
+        if share > 1:
+            raise BadInput(f"sparse_gradients: share: expected a number of at most 1, got {share!r}")
+
+    def begin(self, outline: Outline) -> Guard:
+        return _Sparse(self)
+
+
+class _Sparse(Guard):
+    def __init__(self, defence: SparseGradients) -> None:
+        self.defence = defence
+
+    def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
+        import torch
+
+        sent = {}
+        for key, gradient in upload.gradients.items():
+            flat = gradient.flatten()
+            top = torch.topk(flat.abs(), math.ceil(self.defence.share * len(flat))).indices
+            sent[key] = torch.zeros_like(flat).scatter_(0, top, flat[top]).view(gradient.shape)
+        return sent
+
+    def known(self) -> dict[str, Array]:
+        return self.defence.known()

@@ -1,0 +1,208 @@
+"""jiang2022 in the black box: a shadow model first. Claims J9 to J11."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from plumbob.attacks.auxiliary.shadow_inversion import ShadowInversion, threshold
+from plumbob.auditing.run import generator
+from plumbob.data import registry
+from plumbob.federation import Federation, FloatArray, Party
+from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
+from plumbob.papers.evidence import Answer, below, every
+from plumbob.papers.jiang2022.cases import (
+    ALIKE,
+    DATA,
+    HIDDEN,
+    ROUNDS,
+    TRIALS,
+    Result,
+    case,
+    curve,
+    errors,
+    gia,
+    guess_curves,
+    judged,
+    mostly,
+    result,
+    shown,
+    word,
+)
+from plumbob.scoring.intervals import mean_and_margin
+from plumbob.threats import AuxiliaryRows, Threat
+
+
+def shadow(scale: Scale, structure: tuple[int, ...] | None = None, solve: bool = True) -> ShadowInversion:
+    steps, rate = ROUNDS[scale]
+    rounds = 400 if scale == "smoke" else 1_500
+    return ShadowInversion(structure=structure, solve=solve, fitting=rounds, steps=steps, rate=rate, finish=0)
+
+
+def black_box(rows: int) -> Threat:
+    return Threat("black box", "", (AuxiliaryRows(rows),))
+
+
+def shadows_reach_white_box(scale: Scale, seed: int) -> Check:
+    trials = TRIALS[scale] if scale == "smoke" else 5
+    shares = (0.1, 0.25, 0.5, 1.0)
+    measured: dict[str, object] = {}
+    answers: list[Answer] = []
+    figures = []
+    settings = [("bank", "linear"), ("robot", "linear"), ("satellite", "2 sigmoid"), ("drive", "2 sigmoid")]
+    for data, kind in settings:
+        entry = registry.find(data)
+        tau = threshold(entry.features, entry.classes, () if kind == "linear" else HIDDEN)
+        cases = [case(data, kind, 0.3, scale, seed, trial) for trial in range(trials)]
+        white = [result(gia(scale), one, one.view()) for one in cases]
+        found = []
+        for share in shares:
+            rows = max(1, round(share * tau))
+            found.append([result(shadow(scale), one, one.view(black_box(rows)), seed=seed) for one in cases])
+            measured[f"{data} {share:g} tau = {rows} rows"] = shown(found[-1])
+        measured[f"{data} white box"] = shown(white)
+        ratio = float(np.mean(errors(found[-1])) / np.mean(errors(white)))
+        quarter = float(np.mean(errors(found[1])) / np.mean(errors(white)))
+        measured[f"{data} ratio at tau, 0.25 tau"] = f"{ratio:.2f}, {quarter:.2f}"
+        excess = below([(1 + ALIKE) * error for error in errors(white)], errors(found[-1]))
+        answers.append(True if ratio <= 1 + ALIKE else False if excess else None)
+        answers.append(below(errors(found[1]), [one.uniform for one in found[1]]))
+        answers.append(0.25 * tau < (10 if kind == "linear" else 25))
+        figures.append(
+            Figure(
+                f"{data}, {'LR' if kind == 'linear' else 'NN'}, 30 % unknown",
+                "auxiliary rows / tau",
+                "MSE per feature",
+                [
+                    curve("black box", shares, found),
+                    curve("white box", shares, [white] * len(shares)),
+                    *guess_curves(shares, found),
+                ],
+            )
+        )
+    expected = f"at tau within {ALIKE:.0%} of the white box; at 0.25 tau (< 10 rows LR, < 25 NN) below random"
+    return Check(every(answers), measured, expected, trials, "", tuple(figures))
+
+
+def made_up(real: Federation, rows: int, kind: str, rng: np.random.Generator) -> Federation:
+    """Rows that nobody is, with independent cells; both parties store them as they would a client."""
+
+    def draw(columns: int) -> FloatArray:
+        size = (rows, columns)
+        if kind == "uniform":
+            return rng.random(size)
+        return rng.standard_normal(size) if kind == "normal" else rng.laplace(size=size)
+
+    parties = tuple(Party(p.name, p.columns, draw(len(p.columns))) for p in real.parties)
+    return replace(real, parties=parties, label=np.zeros(rows, dtype=np.int64))
+
+
+def made_up_rows(scale: Scale, seed: int) -> Check:
+    trials = TRIALS[scale] if scale == "smoke" else 5
+    kinds = ("original", "uniform", "normal", "laplace")
+    measured: dict[str, object] = {}
+    worse: list[Answer] = []
+    better: list[Answer] = []
+    figures = []
+    ratios = (0.1, 0.5) if scale == "smoke" else (0.1, 0.5, 0.9)
+    for data in ("robot",) if scale == "smoke" else DATA:
+        rows = registry.find(data).features  # tau at r = 1
+        curves: dict[tuple[str, bool], list[tuple[float, float]]] = {}
+        chance_curve = []
+        for ratio in ratios:
+            cases = [case(data, "linear", ratio, scale, seed, trial) for trial in range(trials)]
+            rate = {}
+            for kind in kinds:
+                for solve in (False, True):
+                    results = []
+                    for trial, one in enumerate(cases):
+                        rng = generator(seed, "made up", kind, trial)
+                        others = None if kind == "original" else made_up(one.trainer, rows, kind, rng)
+                        view = one.view(black_box(rows), others)
+                        results.append(result(shadow(scale, solve=solve), one, view, True, seed))
+                    rate[kind, solve] = [r.accuracy for r in results]
+                    mean = mean_and_margin(rate[kind, solve])
+                    curves.setdefault((kind, solve), []).append(mean)
+                    fitted = "least squares" if solve else "Adam"
+                    measured[f"{data} r={ratio} {kind}, {fitted}"] = f"accuracy {mean[0]:.2f}; {shown(results)}"
+            chance = [
+                judged(generator(seed, "chance", t).random(one.truth.shape), one, True, seed).accuracy
+                for t, one in enumerate(cases)
+            ]
+            chance_curve.append(float(np.mean(chance)))
+            for kind in kinds[1:]:
+                worse.append(below(rate[kind, False], rate["original", False]))
+                better.append(below(chance, rate[kind, False]))
+        figures.append(
+            Figure(
+                data,
+                "share of unknown columns",
+                "attack accuracy",
+                [
+                    Curve(
+                        f"{kind}, {'least squares' if solve else 'Adam'}",
+                        list(ratios),
+                        [m for m, _ in points],
+                        [w for _, w in points],
+                    )
+                    for (kind, solve), points in curves.items()
+                ]
+                + [Curve("uniform", list(ratios), chance_curve)],
+            )
+        )
+    parts = {"made-up rows mostly worse": mostly(worse), "mostly better than random": mostly(better)}
+    measured = {name: word(answer) for name, answer in parts.items()} | measured
+    why = (
+        "judged with the shadow fitted as printed (Adam). By least squares a linear shadow is exact from d_pas rows of any "
+        "distribution, as long as no score is rounded to 0"
+    )
+    expected = "accuracy below that of original rows, above random guessing"
+    return Check(every(parts.values()), measured, expected, trials, why, tuple(figures))
+
+
+def wrong_structure(scale: Scale, seed: int) -> Check:
+    trials = TRIALS[scale] if scale == "smoke" else 5
+    structures: dict[str, tuple[int, ...]] = {
+        "LR": (),
+        "8": (8,),
+        "8-8 (same)": HIDDEN,
+        "16-16": (16, 16),
+        "8-8-8": (8, 8, 8),
+    }
+    measured: dict[str, object] = {}
+    answers: list[Answer] = []
+    figures = []
+    ratios = (0.3,) if scale == "smoke" else (0.1, 0.3, 0.5, 0.7)
+    for data in ("robot", "satellite") if scale == "smoke" else DATA:
+        entry = registry.find(data)
+        tau = threshold(entry.features, entry.classes, HIDDEN)
+        found: dict[str, list[list[Result]]] = {name: [] for name in structures}
+        for ratio in ratios:
+            cases = [case(data, "2 sigmoid", ratio, scale, seed, trial) for trial in range(trials)]
+            for name, structure in structures.items():
+                attack = shadow(scale, structure)
+                found[name].append([result(attack, one, one.view(black_box(tau)), seed=seed) for one in cases])
+                measured[f"{data} r={ratio} {name}"] = shown(found[name][-1])
+        pooled = {name: [e for results in of for e in errors(results)] for name, of in found.items()}
+        means = {name: float(np.mean(values)) for name, values in pooled.items()}
+        worst = max(means, key=lambda name: means[name])
+        best = min(means, key=lambda name: means[name])
+        answers.append(every(below(pooled[name], pooled["LR"]) for name in structures if name != "LR"))
+        answers.append(every(below(pooled["8-8 (same)"], pooled[name]) for name in ("LR", "8-8-8")))
+        measured[f"{data} worst, best"] = f"{worst}, {best}"
+        curves = [curve(name, ratios, results) for name, results in found.items()]
+        curves += guess_curves(ratios, found["8-8 (same)"])
+        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
+    expected = "LR worst; the same structure best; three layers worse"
+    return Check(every(answers), measured, expected, trials, "", tuple(figures))
+
+
+CLAIMS: tuple[Claim, ...] = tuple(
+    Claim("jiang2022", *parts)
+    for parts in (
+        ("J9", "Fig 11", "the black box reaches the white box at tau auxiliary rows", shadows_reach_white_box),
+        ("J10", "Fig 12", "made-up auxiliary rows are worse than real ones, better than guessing", made_up_rows),
+        ("J11", "Fig 13", "a linear shadow of a network is worst, the same structure best", wrong_structure),
+    )
+)

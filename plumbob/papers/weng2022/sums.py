@@ -1,0 +1,337 @@
+"""weng2022, Section 5 and half of Section 6: the reverse sum attack on SecureBoost.
+
+Grids run without encryption (key_bits=0), which changes no sum; W7 and W10 have a setting each with real ciphertexts of
+1,024 bits. Success is the share of rows with a code whose bin is found exactly. Magic numbers have Table 6's capacities and
+30 random bits for each supergroup, as in Algorithm 1; both together do not fit below a gradient in 1,024 bits, so what runs
+under a real key has the random bits that fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from plumbob.attacks.sums.code_decoding import CodeDecoding
+from plumbob.attacks.sums.reverse_sum import ReverseSum
+from plumbob.auditing.run import generator
+from plumbob.crypto import plain
+from plumbob.crypto.sharing import sums_by_indicators
+from plumbob.data import registry
+from plumbob.federation import Federation, FloatArray, IntArray, split
+from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
+from plumbob.papers.evidence import every, rises
+from plumbob.papers.weng2022.federations import ROWS, SYNTHETIC, Run, accuracy, attacked, credit, student, synthetic
+from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
+from plumbob.protocols.sums._gradient_plaintexts import HiddenCode
+from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers
+from plumbob.protocols.sums.secure_boost import SecureBoost
+from plumbob.transcript import COORDINATOR, Transcript
+
+BASES = {"smoke": (2, 4, 8), "paper": (2, 4, 8, 16, 32)}
+SUPERGROUPS = (2, 4)
+KNOWN = (5, 10, 20, 40, 80, 160, 320)
+
+
+def _magic(base: int, supergroups: int) -> MagicNumbers:
+    return MagicNumbers(base=base, supergroups=supergroups, random_bits=30)
+
+
+def _one_tree(code: HiddenCode | None, **settings: object) -> SecureBoost:
+    """One split on sums of g and h apart, without a key, unless the settings say otherwise."""
+    chosen = {"trees": 1, "depth": 1, "key_bits": 0, "packed": False} | settings
+    return SecureBoost(code=code, **chosen)  # type: ignore[arg-type]  # checked there
+
+
+def distributions(scale: Scale, seed: int) -> Check:
+    """W5: four distributions, bases and supergroups."""
+    rows, bases = ROWS[scale], BASES[scale] if scale == "paper" else (2, 4)
+    measured: dict[str, object] = {}
+    answers, figures = [], []
+    for name in SYNTHETIC:
+        curves = []
+        for k in SUPERGROUPS:
+            rates = [
+                float(attacked(synthetic(name, rows, seed), _one_tree(_magic(b, k)), ReverseSum(), seed).success[0])
+                for b in bases
+            ]
+            curves.append(Curve(f"k = {k}", [float(b) for b in bases], rates))
+            measured[f"{name}, k={k}"] = rates
+            answers.append(min(rates) > 0.95)
+        figures.append(Figure(name, "base", "success rate", curves))
+    why = (
+        "holds at base 2 for every distribution; at larger bases a digit only counts rows, and with few bins (Bernoulli) no "
+        "random bits make up for it: Table 6 of the paper itself has 38 % for a column of two bins at base 4"
+    )
+    expected = (
+        f"success above 95 % for all four, whatever base and supergroups (rates by base {', '.join(map(str, bases))})"
+    )
+    return Check(every(answers), measured, expected, 1, why, tuple(figures))
+
+
+def numbers_of_bins(scale: Scale, seed: int) -> Check:
+    """W6: more bins, more success; N(0,1) as the caption of Figure 9 says, Student as its text does.
+
+    3,000 rows of N(0,1) hold all rows that get a magic number at base 4; others would add nothing to the codes' sums.
+    """
+    bins = (4, 8, 16, 32, 64) if scale == "smoke" else (4, 8, 12, 16, 20, 24, 28, 32, 48, 64)
+    trials = 2 if scale == "smoke" else 5
+    measured: dict[str, object] = {}
+    answers, curves = [], []
+    for name, base, k in (("N(0,1)", 4, 4), ("student", 4, 2), ("student", 32, 2)):
+        x, y = [], []
+        for trial in range(trials):
+            parties = synthetic(name, 3_000, seed + trial) if name != "student" else student(seed)
+            loss = {"loss": "squared"} if name == "student" else {}
+            for count in bins:
+                run = attacked(parties, _one_tree(_magic(base, k), bins=count, **loss), ReverseSum(), seed + trial)
+                wide = run.orders.counts >= 0.8 * min(count, int(run.orders.counts.max()))
+                x.append(float(count))
+                y.append(float(run.success[wide].mean()))
+        means = [float(np.mean([b for a, b in zip(x, y, strict=True) if a == count])) for count in bins]
+        measured[f"{name}, b={base}, k={k}"] = means
+        curves.append(Curve(f"{name}, b={base}, k={k}", [float(b) for b in bins], means))
+        if name == "N(0,1)":
+            answers += [rises(x, y), means[bins.index(32)] > 0.5]
+    why = (
+        "with very few bins groups often lie whole in one, so rates fall before they rise; the paper names neither base nor "
+        "columns here; on Student success grows from 8 bins on at base 4 and does not grow at base 32; only N(0,1) decides"
+    )
+    expected = f"success grows with the number of bins ({', '.join(map(str, bins))}), above 50 % near 30, on N(0,1)"
+    figure = Figure("bins", "bins", "success rate", curves)
+    return Check(every(answers), measured, expected, trials, why, (figure,))
+
+
+def capacities(scale: Scale, seed: int) -> Check:
+    """W7: Table 6, and base 2 once more with real ciphertexts of 1,024 bits."""
+    parties = credit(scale, seed)
+    rows = len(parties[0])
+    measured: dict[str, object] = {}
+    answers, curves, found = [], [], []
+    for k in SUPERGROUPS:
+        shares, cracked = [], []
+        for base in BASES[scale]:
+            run = attacked(parties, _one_tree(_magic(base, k)), ReverseSum(), seed)
+            coded = min(rows, _magic(base, k).capacity(2))
+            measured[f"b={base}, k={k}"] = f"{coded:,} coded, {_span(run.right)} right, {_percent(run.success)}"
+            shares.append(float(run.success.mean()))
+            cracked.append(float(run.right.mean()))
+            if base == 2:
+                answers += [coded == {2: 1_860, 4: 1_888}[k], bool((run.success == 1).all())]
+        curves.append(Curve(f"k = {k}", [float(b) for b in BASES[scale]], shares))
+        found.append((shares, cracked))
+        measured[f"k={k}, success by base"] = [round(value, 4) for value in shares]
+        measured[f"k={k}, rows found by base"] = [round(value) for value in cracked]
+    by_base = [(np.diff(shares) < 0).all() and (np.diff(cracked) > 0).all() for shares, cracked in found]
+    by_k = all(few[1][i] <= more[1][i] for few, more in pairwise(found) for i in range(len(few[1])))
+    measured["a larger base: lower rate, more rows"], measured["more supergroups: more rows"] = all(by_base), by_k
+    if scale == "paper":
+        answers += [all(by_base), by_k]
+    small = parties[0].rows(np.arange(400 if scale == "smoke" else rows)), parties[1]
+    real = attacked(small, _one_tree(MagicNumbers(), key_bits=1_024), ReverseSum(), seed)
+    measured["b=2, k=2, real ciphertexts of 1,024 bits"] = f"{real.coded:,} coded, {_percent(real.success)}"
+    answers.append(bool((real.success == 1).all()))
+    expected = "1,860 and 1,888 rows at 100 % at base 2; every larger base lowers the rate and finds more rows, so do supergroups"
+    why = (
+        "capacities follow from 15 random bits for each supergroup within 960 (4 for b=2, k=4), not from Algorithm 1 as "
+        "printed; the rows that base 32 finds more of lie in columns of few bins, where naming the fullest bin finds as many"
+    )
+    return Check(every(answers), measured, expected, 1, why, (Figure("credit", "base", "success rate", curves),))
+
+
+@lru_cache(maxsize=4)
+def _all_orders(scale: Scale, seed: int) -> tuple[tuple[Federation, Federation], Run]:
+    """Every training row of credit ordered, one bit a row, as many trees as that takes."""
+    parties = credit(scale, seed, 0.8)
+    code = LabelledGroups()
+    trees = -(-len(parties[0]) // code.capacity(2))
+    return parties, attacked(parties, _one_tree(code, trees=trees, depth=3), CodeDecoding(nodes=False), seed)
+
+
+def bounds(scale: Scale, seed: int) -> Check:
+    """W8: Table 7. A bin's bounds are inferred when a known row lies in it."""
+    (federation, _), run = _all_orders(scale, seed)
+    trials = 3 if scale == "smoke" else 20
+    columns = federation["passive"].values
+    shares = np.zeros((trials, len(KNOWN), columns.shape[1]))
+    for trial in range(trials):
+        order = generator(seed, "known", trial).permutation(len(columns))
+        for i, count in enumerate(KNOWN):
+            found = bin_bounds(run.orders, order[:count], columns[order[:count]])
+            shares[trial, i] = [float((~np.isnan(one[:, 0])).mean()) for one in found]
+    means = shares.mean(axis=0)
+    measured: dict[str, object] = {
+        f"{column.name}, {bins} bins": [round(float(v), 3) for v in means[:, j]]
+        for j, (column, bins) in enumerate(zip(federation["passive"].columns, run.orders.counts.tolist(), strict=True))
+    }
+    growing = bool((np.diff(means.mean(axis=1)) >= 0).all())
+    curves = [Curve(name, [float(k) for k in KNOWN], list(values)) for name, values in measured.items()]  # type: ignore[call-overload]
+    return Check(
+        every([growing, bool(means[-1].mean() > 0.99)]),
+        measured,
+        f"share of bins with bounds grows with the known rows ({', '.join(map(str, KNOWN))}) to 100 %",
+        trials,
+        figures=(Figure("credit", "known rows", "share of bins", curves),),
+    )
+
+
+def classifier(scale: Scale, seed: int) -> Check:
+    """W9: Table 8. Trees on the leaked bins in place of the passive party's columns, against trees on the columns."""
+    (federation, others), run = _all_orders(scale, seed)
+    trees = SecureBoost(trees=10, depth=3, key_bits=0)
+    first = accuracy(trees.train(federation, others, generator(seed, "classifier")))
+    measured: dict[str, object] = {"trained on the columns": round(first, 4)}
+    answers = []
+    for count in KNOWN[1:]:
+        known = generator(seed, "known", 0).permutation(len(federation))[:count]
+        found = bin_bounds(run.orders, known, federation["passive"].values[known])
+        leaked = _with_columns(federation, values_in_place_of_bins(run.orders, found))
+        tested = _with_columns(others, nearest_values(others["passive"].values, found))
+        second = accuracy(trees.train(leaked, tested, generator(seed, "classifier")))
+        measured[f"{count} known rows"] = round(second, 4)
+        answers.append(abs(second - first) <= 0.01)
+    return Check(
+        every(answers), measured, "accuracy on other rows within 1 point of the original's (81.23 % in the paper)", 1
+    )
+
+
+def evasive(scale: Scale, seed: int) -> Check:
+    """W10: with and without a code the same trees, to the last bit of every weight and score."""
+    parties = credit(scale, seed, 0.8)
+    measured: dict[str, object] = {}
+    answers = []
+    codes: list[HiddenCode] = [
+        *(_magic(b, k) for b in (2, 16) for k in SUPERGROUPS),
+        LabelledGroups(),
+        LabelledGroups(size=42, width=20),
+    ]
+    trees = {"trees": 2 if scale == "smoke" else 5, "depth": 5, "precision": 40}
+    bare = _one_tree(None, **trees).train(*parties, generator(seed, "training"))
+    for code in codes:
+        coded = _one_tree(code, **trees).train(*parties, generator(seed, "training"))
+        answers.append(_model(bare) == _model(coded))
+    measured["codes with the same trees and scores"] = f"{sum(answers)} of {len(codes)}"
+    measured["accuracy with and without"] = round(accuracy(bare), 4)
+    few = parties[0].rows(np.arange(300 if scale == "smoke" else 6_000)), parties[1]
+    real = {"trees": 1, "depth": 3, "key_bits": 1_024, "precision": 32}
+    logs = [_one_tree(code, **real).train(*few, generator(seed, "training")) for code in (None, MagicNumbers())]
+    answers.append(_model(logs[0]) == _model(logs[1]))
+    measured["same under real ciphertexts of 1,024 bits"] = answers[-1]
+    numbers = student(seed)
+    logs = [
+        _one_tree(code, loss="squared", **real).train(*numbers, generator(seed, "training"))
+        for code in (None, MagicNumbers())
+    ]
+    answers.append(_model(logs[0]) == _model(logs[1]))
+    measured["same on student's grades, real ciphertexts of 1,024 bits"] = answers[-1]
+    return Check(every(answers), measured, "equal trees and scores with and without magic numbers", len(codes) + 2)
+
+
+def mitigations_sums(scale: Scale, seed: int) -> Check:
+    """The half of W11 about sums: shared indicators, noise for differential privacy, and our blinding."""
+    measured: dict[str, object] = {}
+    parties = credit(scale, seed, 0.8)
+    code = MagicNumbers(random_bits=4)
+    bare = attacked(parties, _one_tree(code, depth=3, trees=3), ReverseSum(), seed)
+    measured["no defence"] = f"{_percent(bare.success)}, accuracy {bare.accuracy:.4f}"
+    same = _shared_sums_are_the_same(seed)
+    measured["sums under secret-shared indicators equal the sums without, bit by bit"] = same
+    answers = [same]
+    for epsilon in (1.0, 0.01) if scale == "smoke" else (10.0, 1.0, 0.1, 0.01):
+        run = attacked(parties, _one_tree(code, depth=3, trees=3, epsilon=epsilon), ReverseSum(), seed)
+        measured[f"noise, epsilon {epsilon:g} a histogram"] = f"{_percent(run.success)}, accuracy {run.accuracy:.4f}"
+        answers.append(bool((run.success == 1).all()))
+    blind = attacked(parties, _one_tree(code, depth=3, trees=3, blinding=True), ReverseSum(), seed)
+    measured["blinding (ours)"] = f"{_percent(blind.success)}, accuracy {blind.accuracy:.4f}"
+    fullest = [np.bincount(column).max() / len(column) for column in blind.log.sealed("passive")["bins"].T]
+    answers += [_model(blind.log) == _model(bare.log), bool((blind.success <= np.array(fullest) + 0.01).all())]
+    measured["always naming the fullest bin"] = _percent(np.array(fullest))
+    expected = "shared indicators and noise leave every order readable; blinding leaves no more than guessing and changes no tree"
+    why = "noise is drawn in units of the gradients' precision; drawn over all bits it would be blinding that costs accuracy"
+    return Check(every(answers), measured, expected, 1, why)
+
+
+def codes_of_ours(scale: Scale, seed: int) -> Check:
+    """P7: one bit a row orders everything in few trees; labelled groups read jointly order thousands in one."""
+    measured: dict[str, object] = {}
+    parties = credit(scale, seed)
+    rows = len(parties[0])
+    trees = -(-rows // 1_920)
+    every_row = attacked(parties, _one_tree(LabelledGroups(), trees=trees), CodeDecoding(nodes=False), seed)
+    measured[f"one bit a row, {trees} trees"] = f"{every_row.coded:,} of {rows:,} rows, {_percent(every_row.success)}"
+    answers = [every_row.coded == rows, bool((every_row.success == 1).all()), trees <= 17]
+    dense = synthetic("N(0,1)", max(4_100, rows), seed)
+    bills = _bills(scale, seed)
+    for size, width in ((42, 20), (64, 20))[: 1 if scale == "smoke" else 2]:
+        code = LabelledGroups(size=size, width=width)
+        for name, group in (("N(0,1), 32 bins", dense), ("credit, bills", bills)):
+            for nodes in (False, True):
+                if not nodes and (size > 42 or scale == "smoke"):
+                    continue
+                run = attacked(group, _one_tree(code, depth=5 if nodes else 1), CodeDecoding(nodes=nodes), seed)
+                wide = run.orders.counts >= 30
+                words = "all nodes" if nodes else "root"
+                measured[f"{size} rows in {width} bits, {name}, one tree, {words}"] = (
+                    f"{run.coded:,} rows, {_percent(run.success[wide])}"
+                )
+                if nodes and size == 42 and wide.any():
+                    answers.append(bool((run.success[wide] >= 0.99).all()) and run.coded >= min(4_000, rows))
+    expected = (
+        "all rows exactly in at most 17 trees; at least 4,000 rows in one tree at 99 % on columns of 30 bins or more"
+    )
+    return Check(every(answers), measured, expected, 1)
+
+
+def _bills(scale: Scale, seed: int) -> tuple[Federation, Federation]:
+    """Credit with two columns of many bins on the passive side."""
+    table = registry.load("credit")
+    hidden = ["BILL_AMT1", "BILL_AMT2"]
+    federation = split(table, {"active": [n for n in table.names if n not in hidden], "passive": hidden}, "active")
+    order = generator(seed, "bills").permutation(len(federation))[: max(4_100, ROWS[scale])]
+    return federation.rows(order), federation.rows(order[:100])
+
+
+def _shared_sums_are_the_same(seed: int) -> bool:
+    """The sums of coded plaintexts of one column, computed by three servers that see neither rows nor gradients."""
+    federation, others = credit("smoke", seed)
+    few = federation.rows(np.arange(60))
+    log = _one_tree(MagicNumbers()).train(few, others, generator(seed, "training"))
+    sent = next(m.payload for m in log.messages if m.name == "first gradients")
+    bins = log.sealed("passive")["bins"]
+    counts = next(m.payload for m in log.messages if m.name == "bin counts")
+    indicators = np.hstack([bins[:, [j]] == np.arange(count) for j, count in enumerate(counts)]).astype(np.int64)
+    opened = plain.integers(log.sealed("active")["notes/sums/0/passive"])[: indicators.shape[1]]
+    return sums_by_indicators(indicators, plain.integers(sent)) == opened
+
+
+def _with_columns(federation: Federation, values: FloatArray) -> Federation:
+    parties = tuple(replace(p, values=values) if p.name == "passive" else p for p in federation.parties)
+    return replace(federation, parties=parties)
+
+
+def _model(log: Transcript) -> dict[str, bytes]:
+    return {k: v.tobytes() for k, v in log.sealed(COORDINATOR).items() if k.startswith("model/") or k == "other scores"}
+
+
+def _span(numbers: IntArray) -> str:
+    return f"{int(numbers.min()):,} to {int(numbers.max()):,}"
+
+
+def _percent(shares: FloatArray) -> str:
+    if not len(shares):
+        return "no such column"
+    low, high = float(shares.min()), float(shares.max())
+    return f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("weng2022", "W5", "Figure 8, Table 5", "reverse sum works on four distributions", distributions),
+    Claim("weng2022", "W6", "Figure 9", "reverse sum gains with the number of bins", numbers_of_bins),
+    Claim("weng2022", "W7", "Table 6", "reverse sum's capacity, and success by base and supergroups", capacities),
+    Claim("weng2022", "W8", "Table 7", "few known rows give the bins' bounds", bounds),
+    Claim("weng2022", "W9", "Table 8", "a classifier on leaked orders is as accurate as the original", classifier),
+    Claim("weng2022", "W10", "Section 1", "with and without magic numbers the trees are the same", evasive),
+    Claim("plumbob", "P7", "code decoding", "hidden codes order all rows in 17 trees, thousands in one", codes_of_ours),
+)

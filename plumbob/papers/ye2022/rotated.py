@@ -1,0 +1,36 @@
+"""A training with its passive columns and first weights turned by the same matrix: what Theorem 1 of ye2022 compares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plumbob.federation import FloatArray
+from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Rotated(CutGuard):
+    """(W, X) becomes (W U', X U'), so that the first outputs are the same."""
+
+    def __init__(self, turn: FloatArray) -> None:
+        self.turn = turn
+
+    def begin(self, outline: CutOutline) -> CutGuard:
+        return self
+
+    def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        import torch
+
+        return values @ torch.from_numpy(self.turn.T).to(values.dtype)
+
+    def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
+        import torch
+
+        with torch.no_grad():
+            weight = module.get_parameter("weight")
+            weight.copy_(weight @ torch.from_numpy(self.turn.T).to(weight.dtype))
+        return module

@@ -1,0 +1,1 @@
+"""Split networks: parties send outputs of their cut layer."""

@@ -1,0 +1,345 @@
+"""A network cut at its first layer (ye2022): the active party gets the outputs of the other parties' parts, row by row.
+
+Every party has a bottom model on its own columns; the active party adds up their outputs and has the rest, the top model.
+    z = sum over parties of bottom(x),   scores = top(z),   with one layer below the cut z = W x of a passive party
+In every round of training
+    1  the active party sends the row numbers of the batch                                    "rows"
+    2  each passive party answers with its bottom model's outputs                             "outputs"
+    3  the active party sends back the loss's gradient at them, dL/dz                         "output gradients"
+After training it asks for all rows once more, and the parameters are then the same for all:  "rows", "embeddings".
+
+With `aggregation: masked` passive parties mask their outputs pairwise ("masked outputs", "masked embeddings"), and the active
+party opens the sum over them and nothing else; those of prediction are its note `embeddings`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwise_masks
+from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
+from plumbob.federation import Federation, IntArray, Party, shape_of
+from plumbob.protocols.base import IN_THE_CLEAR, MASKED, TrainingProtocol, note, opened
+from plumbob.protocols.embeddings._cut_guards import CutGuarding, CutOutline
+from plumbob.protocols.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
+from plumbob.transcript import COORDINATOR, Transcript
+
+if TYPE_CHECKING:
+    import torch
+
+Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]
+Aggregation = Literal["none", "masked"]
+MOMENTUM = 0.9
+DROPS = (3, 6, 9)  # tenths of the epochs after which the learning rate is divided by 10
+BITS = 32  # after the binary point of masked outputs
+ASKED = 65_536  # rows that the active party asks for at once in prediction
+TESTED = 10_000  # rows of other people that the test accuracy is taken on
+AUTO = "auto"
+
+
+class SplitNetwork(TrainingProtocol):
+    """Bottom models at the parties, the top model at the active one. Any `torch.nn.Module` by name."""
+
+    name = "split_network"
+    identity = (
+        "SplitNetwork(hidden, cut, bottom, top, bias, optimizer, aggregation, learning_rate, weight_decay, "
+        "epochs, batch_size, double, archive_mb, guards)"
+    )
+    summary = "a network cut at its first layer: passive parties send the active one the outputs of their part (ye2022)"
+    roles = ("active", "passive")
+    parts = ("embeddings",)
+    key_bits = 0
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (60, 30, 10),
+        cut: int = 1,
+        bottom: str = AUTO,
+        top: str = AUTO,
+        bias: bool = False,
+        optimizer: Optimizer = "momentum",
+        learning_rate: float = 0.1,
+        weight_decay: float = 1e-4,
+        batch_size: int = 256,
+        epochs: int = 20,
+        aggregation: Aggregation = "none",
+        double: bool = False,
+        archive_mb: int = 200,
+        guards: Sequence[CutGuarding] = (),
+    ) -> None:
+        if not isinstance(hidden, list | tuple) or not hidden:
+            raise BadInput(f"hidden: expected the widths of at least one layer, got {hidden!r}")
+        self.hidden = tuple(whole("hidden", size, 1, 100_000) for size in hidden)  # the cut layer's width comes first
+        self.cut = whole("cut", cut, 1, 4)  # layers below the cut
+        self.bottom = bottom if bottom == AUTO else known_network("bottom", bottom)
+        self.top = top if top == AUTO else known_network("top", top)
+        self.bias = boolean("bias", bias)  # in bottom models of passive parties
+        one_of("optimizer", optimizer, get_args(Optimizer))
+        one_of("aggregation", aggregation, get_args(Aggregation))
+        self.optimizer, self.aggregation = optimizer, aggregation
+        self.learning_rate = positive("learning_rate", learning_rate)
+        self.weight_decay = not_negative("weight_decay", weight_decay)
+        self.epochs = whole("epochs", epochs, 1, 100_000)
+        self.batch_size = whole("batch_size", batch_size, 1)
+        self.double = boolean("double", double)  # 64-bit numbers
+        self.archive_mb = whole("archive_mb", archive_mb, 1)
+        self.guards = tuple(guards)
+
+    @property
+    def encryption(self) -> str:
+        return MASKED if self.aggregation == "masked" else IN_THE_CLEAR
+
+    @property
+    def width(self) -> int:
+        """Of the cut layer: how many numbers a passive party sends for a row."""
+        return self.hidden[0]
+
+    def guarded(self, guard: CutGuarding) -> SplitNetwork:
+        """The same protocol with one more guard; what must come last stays last."""
+        changed = copy.copy(self)
+        changed.guards = tuple(sorted((*self.guards, guard), key=lambda one: getattr(one, "last", False)))
+        return changed
+
+    def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
+        if self.aggregation == "masked" and len(federation.passive) < 2:
+            raise BadInput("aggregation: masked outputs need at least 2 passive parties, got 1; nothing hides in a sum")
+        log = opened(self.name, federation, others)
+        with one_thread(), seeded(rng):
+            run = _Run(self, federation, log, rng)
+            for guard in run.guards:
+                for name, array in guard.known().items():
+                    log.seal(COORDINATOR, f"defence/{name}", array)
+            losses = [run.epoch(number) for number in range(self.epochs)]
+            run.ask()
+            log.seal(COORDINATOR, "training loss", np.array(losses))
+            log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
+        for party in federation.passive:
+            for key, parameter in run.bottoms[party].named_parameters():
+                log.seal(party, f"bottom/{key}", parameter.detach().numpy())
+            made_up = run.inputs[party][:, len(federation[party].columns) :].numpy()
+            if made_up.shape[1]:
+                log.seal(party, "fabricated", made_up)
+        return log
+
+    def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:
+        """The bottom model of one party's columns, which it gets as rows x columns."""
+        from torch import nn
+
+        if self.bottom == AUTO:
+            return bottom_layers(len(party.columns), self.width, self.cut, bias).to(self.dtype)
+        shape = shape_of(party.columns)
+        plan = NetworkPlan(party.name, self.bottom, shape or (len(party.columns),), self.width, self.width, self.double)
+        return plan.build() if shape is None else nn.Sequential(nn.Unflatten(1, shape), plan.build())
+
+    def top_of(self, classes: int) -> torch.nn.Module:
+        """The top model, from the sum of all outputs to the classes."""
+        if self.top == AUTO:
+            return top_layers((*self.hidden, classes)).to(self.dtype)
+        return NetworkPlan("top", self.top, (self.width,), classes, self.width, self.double).build()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        import torch
+
+        return torch.float64 if self.double else torch.float32
+
+
+@dataclass
+class _Run:
+    """One training under way."""
+
+    protocol: SplitNetwork
+    federation: Federation
+    log: Transcript
+    rng: np.random.Generator
+    bottoms: dict[str, torch.nn.Module] = field(default_factory=dict)
+    inputs: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        import torch
+
+        protocol, federation = self.protocol, self.federation
+        # Batches are the same with and without a defence: its draws come from a generator of their own.
+        self.order, self.secret = (np.random.default_rng(self.rng.integers(2**63 - 1, size=4)) for _ in range(2))
+        columns = {name: len(federation[name].columns) for name in federation.passive}
+        outline = CutOutline(len(federation), columns, protocol.width, protocol.cut)
+        self.guards = [guarding.begin(outline) for guarding in protocol.guards]
+        self.label = torch.from_numpy(federation.label)
+        self.top = protocol.top_of(len(federation.classes))
+        self.inputs = self._columns(federation)
+        for party in (federation[federation.active], *(federation[name] for name in federation.passive)):
+            if party.columns:
+                self.bottoms[party.name] = self._bottom(party)
+        self._checked()
+        self._room = protocol.archive_mb * 1e6
+        self.optimizer = self._optimizer()
+        self.rounds = 0
+
+    def _columns(self, federation: Federation) -> dict[str, torch.Tensor]:
+        """Every party's columns as its bottom model gets them."""
+        import torch
+
+        columns = {}
+        for party in federation.parties:
+            if not party.columns:
+                continue
+            values = torch.from_numpy(party.values).to(self.protocol.dtype)
+            for guard in self.guards if party.name != federation.active else ():
+                values = guard.inputs(party.name, values, self.secret)
+            columns[party.name] = values
+        return columns
+
+    def _bottom(self, party: Party) -> torch.nn.Module:
+        active = party.name == self.federation.active
+        module = self.protocol.bottom_of(party, bias=active or self.protocol.bias)
+        for guard in () if active else self.guards:
+            module = guard.bottom(party.name, module, self.inputs[party.name].shape[1])
+        return module
+
+    def _checked(self) -> None:
+        """Networks of one's own must fit together: found before work starts."""
+        import torch
+
+        width, classes = self.protocol.width, len(self.federation.classes)
+        self._learning(False)
+        with torch.no_grad():
+            for name, module in self.bottoms.items():
+                shape = tuple(module(self.inputs[name][:1]).shape)
+                if shape != (1, width):
+                    raise BadInput(f"bottom: expected {width} outputs for a row of '{name}', got shape {shape[1:]}")
+            shape = tuple(self.top(torch.zeros(1, width, dtype=self.protocol.dtype)).shape)
+        if shape != (1, classes):
+            raise BadInput(f"top: expected {classes} outputs for a row, got shape {shape[1:]}")
+
+    def _learning(self, on: bool) -> None:
+        for module in (self.top, *self.bottoms.values()):
+            module.train(on)
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        """One for all parties: none of these mixes parameters, so it is as if each had its own."""
+        import torch
+
+        protocol = self.protocol
+        everything = [p for module in (self.top, *self.bottoms.values()) for p in module.parameters()]
+        rate, decay = protocol.learning_rate, protocol.weight_decay
+        if protocol.optimizer == "adam":
+            return torch.optim.Adam(everything, lr=rate, weight_decay=decay)
+        if protocol.optimizer == "rmsprop":
+            return torch.optim.RMSprop(everything, lr=rate, weight_decay=decay)
+        momentum = MOMENTUM if protocol.optimizer == "momentum" else 0.0
+        return torch.optim.SGD(everything, lr=rate, weight_decay=decay, momentum=momentum)
+
+    def epoch(self, number: int) -> float:
+        """All rows once, in batches; the mean loss over them."""
+        drops = sum(10 * number >= tenths * self.protocol.epochs for tenths in DROPS)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.protocol.learning_rate / 10**drops
+        self._learning(True)
+        loss = sum(self.round(rows) * len(rows) for rows in self._batches()) / len(self.federation)
+        if not np.isfinite(loss):
+            raise BadInput(f"split_network: the loss of epoch {number + 1} is not a number; lower learning_rate")
+        return loss
+
+    def _batches(self) -> Iterator[IntArray]:
+        shuffled, size = self.order.permutation(len(self.federation)), self.protocol.batch_size
+        for start in range(0, len(shuffled), size):
+            yield np.sort(shuffled[start : start + size])
+
+    def round(self, rows: IntArray) -> float:
+        """One batch: outputs to the active party, their gradients back, and a step of everybody's parameters."""
+        import torch
+
+        active, number = self.federation.active, self.rounds
+        self.rounds += 1
+        picked = torch.from_numpy(rows)
+        for name in self.federation.passive:
+            self._send(active, name, "train", number, "rows", rows)
+        outputs = {name: module(self.inputs[name][picked]) for name, module in self.bottoms.items()}
+        joined = self._joined(outputs, self._told(outputs, "train", number, "outputs")).requires_grad_()
+        loss = torch.nn.functional.cross_entropy(self.top(joined), self.label[picked])
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        above = joined.grad
+        assert above is not None
+        for name in self.federation.passive:
+            self._send(active, name, "train", number, "output gradients", above.numpy())
+        torch.autograd.backward(list(outputs.values()), [above] * len(outputs))
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def _guarded(self, party: str, outputs: torch.Tensor, phase: str) -> Array:
+        """What a passive party sends."""
+        sent = outputs.detach()
+        for guard in self.guards:
+            sent = guard.send(party, sent, phase, self.secret)
+        return sent.numpy()
+
+    def _told(self, outputs: Mapping[str, torch.Tensor], phase: str, number: int, name: str) -> Array:
+        """The passive parties' outputs go to the active one; what it has then is their sum."""
+        active, passive = self.federation.active, self.federation.passive
+        sent = {party: self._guarded(party, outputs[party], phase) for party in passive}
+        if self.protocol.aggregation == "none":
+            return _sum([self._send(party, active, phase, number, name, part) for party, part in sent.items()])
+        masks = pairwise_masks(passive, sent[passive[0]].shape, from_system)
+        parts = []
+        for party, part in sent.items():
+            refusal = f"aggregation: {name} of '{party}' do not fit into 64 bits; lower learning_rate"
+            masked = fixed_point(part, BITS, refusal) + masks[party]
+            parts.append(self._send(party, active, phase, number, f"masked {name}", masked))
+        return opened_sum(parts, BITS)
+
+    def _joined(self, outputs: Mapping[str, torch.Tensor], told: Array) -> torch.Tensor:
+        """The top model's input: what was sent, and the active party's own outputs if it has columns."""
+        import torch
+
+        total = torch.from_numpy(np.array(told)).to(self.protocol.dtype)
+        own = outputs.get(self.federation.active)
+        return total if own is None else total + own.detach()
+
+    def _send(self, sender: str, receiver: str, phase: str, number: int, name: str, payload: Array) -> Array:
+        """Messages of training are kept as long as there is room; of the rest their hashes and sizes."""
+        kept = None
+        if phase == "train":
+            self._room -= payload.nbytes
+            kept = None if self._room >= 0 else np.zeros(0, dtype=np.int64)
+        return self.log.send(sender, receiver, phase, number, name, payload, kept)
+
+    def ask(self) -> None:
+        """Prediction of all rows: the active party gets them with parameters that no longer change."""
+        import torch
+
+        active, passive = self.federation.active, self.federation.passive
+        self._learning(False)
+        sums = []
+        for number, start in enumerate(range(0, len(self.federation), ASKED)):
+            rows = np.arange(start, min(start + ASKED, len(self.federation)))
+            for name in passive:
+                self._send(active, name, "predict", number, "rows", rows)
+            with torch.no_grad():
+                outputs = {name: self.bottoms[name](self.inputs[name][rows[0] : rows[-1] + 1]) for name in passive}
+            sums.append(self._told(outputs, "predict", number, "embeddings"))
+        if self.protocol.aggregation == "masked":
+            note(self.log, active, "embeddings", np.concatenate(sums))
+
+    def accuracy(self, others: Federation) -> float:
+        """On rows that nobody trained on, sent as in prediction."""
+        import torch
+
+        tested = others.rows(np.arange(min(TESTED, len(others))))
+        inputs = self._columns(tested)
+        self._learning(False)
+        with torch.no_grad():
+            outputs = {name: module(inputs[name]) for name, module in self.bottoms.items()}
+            told = _sum([self._guarded(name, outputs[name], "predict") for name in others.passive])
+            guessed = self.top(self._joined(outputs, told)).argmax(1).numpy()
+        return float(np.mean(guessed == tested.label))
+
+
+def _sum(parts: Sequence[Array]) -> Array:
+    return np.asarray(np.sum(parts, axis=0))

@@ -1,0 +1,1 @@
+"""Split training: workers send gradients up to a server."""

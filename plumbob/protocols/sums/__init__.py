@@ -1,0 +1,1 @@
+"""Encrypted training: encrypted_logistic_regression and secure_boost. Helpers: plaintexts, histograms, hidden codes."""

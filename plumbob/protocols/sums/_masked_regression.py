@@ -1,0 +1,87 @@
+"""The same regression without a coordinator: each party has a key of its own, and what others open is masked.
+
+D is the sum of parts that the parties hold in clear, D_l = T_l X_l (and the label's part), so X_k' D = sum over l of X_k' D_l.
+The own term is computed in clear. For every other party l, in one round:
+    1  l sends k its part under l's own key, [[D_l]]_l                                                "share"
+    2  k sends back [[X_k' D_l + r]]_l with a fresh r, random over almost the whole range of the key  "masked gradient"
+    3  l opens that and returns the numbers, from which k takes r off                                 "opened gradient"
+
+Who sees what: l sees X_k' D_l + r, which is random to it (within 2^-600 for keys of 1,024 bits). k sees ciphertexts of l, and
+X_k' D_l: one number for each own column and round. The coordinator holds no key and gets no message: to corrupt it gives
+nothing. The active party never learns the passive weights, nor a product T X of a single row, as long as a batch has more
+rows than the party has columns (with a bias); smaller batches are refused, and all batches are
+made equally large. Parties that collude pool what they see.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plumbob.crypto.plain import as_bytes, integers, key_pair
+from plumbob.errors import BadInput
+from plumbob.protocols.base import note
+from plumbob.protocols.sums._taylor_regression import Integers
+from plumbob.transcript import Transcript
+
+if TYPE_CHECKING:
+    from plumbob.crypto.plain import KeyPair
+    from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression, Member
+
+_SPARE = 8  # bits of a key that a masked number leaves free for its sum
+
+
+def run_masked(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[Member]) -> None:
+    """All rounds; every party's gradients come from its own work and stay with it."""
+    from plumbob.protocols.sums.encrypted_logistic_regression import key_bytes
+
+    _refuse_small_batches(parties)
+    pairs = {party.name: key_pair(protocol.key_bits) for party in parties}
+    for sender in parties:
+        for receiver in parties:
+            if sender is not receiver:
+                key = key_bytes(pairs[sender.name].public)
+                log.send(sender.name, receiver.name, "setup", 0, "public key", key)
+    count, own = len(parties[0].columns), []
+    for turn in range(protocol.epochs * count):
+        epoch, batch = divmod(turn, count)
+        gradients = [_gradient(log, turn, party, parties, pairs, batch) for party in parties]
+        own += gradients[0].ravel().tolist()
+        for party, gradient in zip(parties, gradients, strict=True):
+            party.step(gradient, batch, epoch)
+    note(log, parties[0].name, "own gradients", as_bytes(own))
+
+
+def _gradient(
+    log: Transcript, turn: int, party: Member, parties: Sequence[Member], pairs: dict[str, KeyPair], batch: int
+) -> Integers:
+    """X' D of one party: its own part in clear, the others' by their help."""
+    gradient: Integers = party.share(batch) @ party.columns[batch]
+    for other in parties:
+        if other is not party:
+            gradient = gradient + _helped(log, turn, party, other, pairs[other.name], batch)
+    return gradient
+
+
+def _helped(log: Transcript, turn: int, party: Member, other: Member, pair: KeyPair, batch: int) -> Integers:
+    key = pair.public
+    share = key.encrypt(other.share(batch).ravel()).to_array()
+    received = key.ciphertexts(log.send(other.name, party.name, "train", turn, "share", share))
+    masks = [secrets.randbits(key.bits - _SPARE) for _ in range(party.weights.size)]
+    masked = (party.encrypted_gradient(received, batch) + masks).rerandomised().to_array()
+    arrived = key.ciphertexts(log.send(party.name, other.name, "train", turn, "masked gradient", masked))
+    numbers = as_bytes(pair.decrypt(arrived))  # type: ignore[arg-type]  # a batch of this very key
+    answer = integers(log.send(other.name, party.name, "train", turn, "opened gradient", numbers))
+    return party.shaped([number - mask for number, mask in zip(answer, masks, strict=True)])
+
+
+def _refuse_small_batches(parties: Sequence[Member]) -> None:
+    """As many equations X_k' D_l as rows would give D_l away, row by row."""
+    smallest = min(len(columns) for columns in parties[0].columns)
+    widest = max(party.columns[0].shape[1] for party in parties)
+    if smallest <= widest:
+        raise BadInput(
+            f"masked regression: the smallest batch has {smallest:,} rows, and a party has {widest:,} columns with its "
+            f"bias, which would open each row; take larger batches"
+        )

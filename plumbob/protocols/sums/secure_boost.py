@@ -1,0 +1,343 @@
+"""SecureBoost: boosted trees over columns of several parties, with the gradients encrypted (weng2022, Section 2.3.2).
+
+The active party holds label and key. For every tree it sends each row's [[g]] and [[h]]; a passive party adds them up in
+the bins of its columns and sends the sums back. The active party opens them, takes the best split over all parties and asks
+its owner which rows go left. Of two children only the smaller one is summed: the other has what is left of the parent's sums.
+
+One tree with shrinkage 1 is a regression tree; `boosting=False` with `sample` below 1 a forest, whose trees all start from the
+same score and are averaged. The exchange is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from plumbob.bundle import Array
+from plumbob.crypto import plain
+from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
+from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
+from plumbob.protocols.scores._trees import DEEPEST, LEAF
+from plumbob.protocols.sums import _histogram_boosting as boosting
+from plumbob.protocols.sums._gradient_plaintexts import FINEST, HiddenCode, Layout
+from plumbob.protocols.sums._histogram_boosting import Binning, Bins, Histogram, HistogramModel, Loss, Split, Worth
+from plumbob.transcript import COORDINATOR, Transcript
+
+Channels = list[list[int]]  # one list of sums for each plaintext of a row
+
+
+class SecureBoost(TrainingProtocol):
+    """Trees of `depth` on histograms of `bins` bins. `code` is what an active party hides in its gradients, if it cheats."""
+
+    name = "secure_boost"
+    identity = (
+        "SecureBoost(trees, depth, shrinkage, penalty, gamma, bins, binning, loss, key_bits, code, packed, "
+        "boosting, blinding, precision, sample, epsilon)"
+    )
+    summary = "boosted trees on encrypted gradients; the active party opens sums per bin"
+
+    roles = ("active", "passive")
+
+    def __init__(
+        self,
+        *,
+        key_bits: int = 2_048,
+        trees: int = 10,
+        depth: int = 3,
+        shrinkage: float = 0.3,
+        penalty: float = 1.0,
+        gamma: float = 0.0,
+        bins: int = 32,
+        binning: Binning = "fate",
+        loss: Loss = "logistic",
+        packed: bool = True,
+        precision: int | None = None,
+        sample: float = 1.0,
+        boosting: bool = True,
+        code: HiddenCode | None = None,
+        blinding: bool = False,
+        epsilon: float | None = None,
+    ) -> None:
+        self.trees = whole("secure boost: trees", trees, 1, 10_000)
+        self.depth = whole("secure boost: depth", depth, 1, DEEPEST)
+        self.shrinkage = positive("secure boost: shrinkage", shrinkage)
+        self.penalty, self.gamma = (
+            not_negative(f"secure boost: {k}", v) for k, v in (("penalty", penalty), ("gamma", gamma))
+        )
+        self.bins = whole("secure boost: bins", bins, 2, 4_096)
+        self.binning, self.loss = binning, loss
+        if binning not in ("fate", "quantile") or loss not in ("logistic", "squared"):
+            raise BadInput(
+                "secure boost: expected binning 'fate' or 'quantile' and loss 'logistic' or 'squared', "
+                f"got {binning!r} and {loss!r}"
+            )
+        one_of("secure boost: key_bits", key_bits, KEYS)
+        self.key_bits, self.code = key_bits, code
+        self.packed, self.boosting, self.blinding = (
+            boolean(f"secure boost: {k}", v)
+            for k, v in (("packed", packed), ("boosting", boosting), ("blinding", blinding))
+        )
+        self.precision = None if precision is None else whole("secure boost: precision", precision, 8, FINEST)
+        self.sample = positive("secure boost: sample", sample)
+        if sample > 1:
+            raise BadInput(f"secure boost: sample is the share of rows a tree is grown on, at most 1, got {sample}")
+        self.epsilon = None if epsilon is None else positive("secure boost: epsilon", epsilon)
+
+    def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
+        label = boosting.target(self.loss, federation.label, len(federation.classes))
+        log = opened(self.name, federation, others)
+        key = plain.key_pair(self.key_bits)
+        start = float(label.mean()) if self.loss == "squared" else 0.0
+        largest = float(np.abs(label - start).max()) * 2 + 1 if self.loss == "squared" else 1.0
+        layout = Layout.fitting(
+            room=key.public.largest.bit_length() - 1,
+            precision=self.precision,
+            low=self.code.bits if self.code else 0,
+            guard=2 + (self.depth + 1).bit_length(),
+            largest=largest,
+            rows=len(label),
+            packed=self.packed,
+        )
+        note(log, federation.active, "layout", layout.array())
+        if self.blinding:
+            log.seal(COORDINATOR, "defence/blinding/on", np.array(True))
+        if self.epsilon:
+            log.seal(COORDINATOR, "defence/dp_histograms/epsilon", np.array(self.epsilon))
+        rows_rng, code_rng, noise_rng = rng.spawn(3)  # so that a code or a defence changes no row of a sample
+        passive = {
+            name: self._passive(federation[name], log, federation.active, key, layout, largest, noise_rng)
+            for name in federation.passive
+        }
+        own = Bins.of(federation[federation.active].values, self.bins, self.binning)
+        run = _Run(
+            self, federation, log, key, layout, own, passive, boosting.empty(self.trees, self.depth, start, self.loss)
+        )
+        scores = np.full(len(label), start)
+        for tree in range(self.trees):
+            g, h = boosting.gradients(self.loss, label, scores if self.boosting else np.full(len(label), start))
+            if np.abs(g).max() > largest:
+                raise BadInput(
+                    f"secure boost: tree {tree + 1} left gradients above {largest:.3g}; take a lower shrinkage"
+                )
+            leaves = run.grow(tree, g, h, self._rows(len(label), rows_rng), code_rng)
+            scores += run.model.weight[tree, leaves]
+        for name, array in run.model.arrays().items():
+            log.seal(COORDINATOR, f"model/{name}", array)
+        told = run.model.scores(others.values)
+        log.seal(COORDINATOR, "other scores", told)
+        named = np.rint(told[:, 0]) if self.loss == "squared" else np.argmax(told, axis=1)
+        log.seal(COORDINATOR, "test accuracy", np.array([np.mean(named == others.label)]))
+        return log
+
+    def _rows(self, count: int, rng: np.random.Generator) -> IntArray:
+        chosen = max(2, round(self.sample * count))
+        return np.arange(count) if chosen >= count else np.sort(rng.permutation(count)[:chosen])
+
+    def _passive(
+        self,
+        party: Party,
+        log: Transcript,
+        active: str,
+        key: plain.KeyPair,
+        layout: Layout,
+        largest: float,
+        rng: np.random.Generator,
+    ) -> _Passive:
+        bins = Bins.of(party.values, self.bins, self.binning)
+        log.seal(party.name, "bins", bins.places)
+        for column, ends in enumerate(bins.edges):
+            log.seal(party.name, f"edges/{column}", ends)
+        log.send(party.name, active, "setup", 0, "bin counts", bins.counts)
+        if self.key_bits:
+            log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
+        scale = largest / self.epsilon if self.epsilon else 0.0
+        # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
+        return _Passive(party, bins, key.public, layout, scale, self.blinding, rng.bytes, rng)
+
+
+@dataclass
+class _Passive:
+    """A passive party at work: its bins, and the ciphertexts of the tree that is being grown."""
+
+    party: Party
+    bins: Bins
+    public: plain.PublicKey
+    layout: Layout
+    scale: float  # of Laplace noise on the sums of g, for differential privacy; a quarter of it on those of h
+    blinding: bool
+    draw: Callable[[int], bytes]
+    rng: np.random.Generator
+    _batches: list[plain.Batch] = field(default_factory=list)
+    _place: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # of each row among the ciphertexts
+
+    def take(self, rows: IntArray, payloads: list[Array]) -> None:
+        self._batches = [self.public.ciphertexts(payload) for payload in payloads]
+        self._place = np.full(len(self.party.values), -1)
+        self._place[rows] = np.arange(len(rows))
+
+    def sums(self, rows: IntArray) -> Array:
+        """Channel by channel, column by column, bin by bin."""
+        made = []
+        for batch in self._batches:
+            chosen = batch[self._place[rows]]
+            made += [
+                chosen.bin_sums(self.bins.places[rows, j], count) for j, count in enumerate(self.bins.counts.tolist())
+            ]
+        sums = plain.joined(made)
+        if self.scale:
+            sums = sums + self._laplace(len(sums))
+        if self.blinding:
+            sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
+        return sums.rerandomised().to_array()  # else its mask, a product of known ones, would name the rows
+
+    def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
+        return np.packbits(self.bins.places[rows, column] <= place)
+
+    def _laplace(self, count: int) -> list[int]:
+        """In units of the gradients' precision, where a party that knows of nothing below would draw it."""
+        layout, unit = self.layout, 1 << self.layout.precision
+        first, second = (self.rng.laplace(scale=scale, size=count) for scale in (self.scale, self.scale / 4))
+        if layout.packed:
+            return [
+                ((round(g * unit) << layout.slot) + round(h * unit)) << layout.low
+                for g, h in zip(first, second, strict=True)
+            ]
+        half = count // 2
+        return [round(x * unit) << layout.low for x in (*first[:half], *second[half:])]
+
+
+@dataclass
+class _Run:
+    """The active party at work."""
+
+    settings: SecureBoost
+    federation: Federation
+    log: Transcript
+    key: plain.KeyPair
+    layout: Layout
+    own: Bins
+    passive: dict[str, _Passive]
+    model: HistogramModel
+
+    def grow(self, tree: int, g: FloatArray, h: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
+        """One tree on the given rows; the leaf of every row of the federation."""
+        layout, active = self.layout, self.federation.active
+        first, second = (boosting.whole_numbers(part, layout.precision) for part in (g, h))
+        self._send_gradients(tree, first, second, rows, rng)
+        worth = Worth(self.settings.penalty, self.settings.gamma, layout.precision)
+        shrinkage = self.settings.shrinkage if self.settings.boosting else 1 / self.settings.trees
+        places = np.zeros(len(g), dtype=np.int64)
+        trained = np.zeros(len(g), dtype=bool)
+        trained[rows] = True
+        opened_sums: dict[int, dict[str, Channels]] = {}
+        kept: dict[int, dict[str, Channels]] = {0: self._sums(tree, rows)}
+        for node in range(2 ** (self.settings.depth + 1) - 1):
+            here = places == node
+            mine = np.flatnonzero(here & trained)
+            if not len(mine):
+                continue
+            self.model.weight[tree, node] = shrinkage * worth.leaf(
+                sum(first[mine].tolist()), sum(second[mine].tolist())
+            )
+            self.model.feature[tree, node] = LEAF
+            if node not in kept or len(mine) < 2:
+                continue
+            sums = opened_sums[node] = kept.pop(node)
+            owner, split = self._best(worth, mine, first, second, sums)
+            if split is None:
+                continue
+            everyone = np.flatnonzero(here)
+            left = self._ask(tree, node, owner, split, everyone)
+            places[everyone] = 2 * node + 2 - left
+            self._keep(tree, node, owner, split)
+            if 2 * node + 1 < 2**self.settings.depth - 1:  # the children are to be split too
+                kept |= self._children(tree, node, sums, places, trained)
+        for name in self.passive:
+            flat = [number for sums in opened_sums.values() for channel in sums[name] for number in channel]
+            note(self.log, active, f"sums/{tree}/{name}", plain.as_bytes(flat))
+        note(self.log, active, f"nodes/{tree}", np.array(list(opened_sums), dtype=np.int64))
+        note(self.log, active, f"leaves/{tree}", np.where(trained, places, -1))
+        return places
+
+    def _send_gradients(
+        self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
+    ) -> None:
+        active, code = self.federation.active, self.settings.code
+        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
+        for name, array in memory.items():
+            note(self.log, active, f"code/{tree}/{name}", array)
+        made = self.layout.plaintexts(first[rows], second[rows], codes)
+        payloads = [self.key.public.encrypt(channel).to_array() for channel in made]
+        names = ["gradients"] if self.layout.packed else ["first gradients", "second gradients"]
+        for name, party in self.passive.items():
+            told = self.log.send(active, name, "train", tree, "sampled rows", rows.astype(np.int32))
+            got = [self.log.send(active, name, "train", tree, n, p) for n, p in zip(names, payloads, strict=True)]
+            party.take(told.astype(np.int64), got)
+
+    def _sums(self, tree: int, rows: IntArray) -> dict[str, Channels]:
+        """The opened sums of these rows, of every passive party."""
+        active, found = self.federation.active, {}
+        for name, party in self.passive.items():
+            told = self.log.send(active, name, "train", tree, "rows of a node", rows.astype(np.int32))
+            payload = self.log.send(name, active, "train", tree, "sums", party.sums(told.astype(np.int64)))
+            numbers = self.key.decrypt(self.key.public.ciphertexts(payload))  # type: ignore[arg-type]  # key and batch are a pair
+            size = len(numbers) // self.layout.channels
+            found[name] = [numbers[i : i + size] for i in range(0, len(numbers), size)]
+        return found
+
+    def _children(
+        self, tree: int, node: int, sums: dict[str, Channels], places: IntArray, trained: Array
+    ) -> dict[int, dict[str, Channels]]:
+        """The smaller child is summed, the larger one is the rest of the parent."""
+        left, right = 2 * node + 1, 2 * node + 2
+        count = {child: int(np.sum((places == child) & trained)) for child in (left, right)}
+        small, large = (left, right) if count[left] <= count[right] else (right, left)
+        summed = self._sums(tree, np.flatnonzero((places == small) & trained))
+        rest = {
+            name: [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(sums[name], summed[name], strict=True)]
+            for name in sums
+        }
+        return {small: summed, large: rest}
+
+    def _best(
+        self, worth: Worth, rows: IntArray, first: IntArray, second: IntArray, sums: dict[str, Channels]
+    ) -> tuple[str, Split | None]:
+        """The owner of the best split and the split; of equal ones the active party's, then the first party's."""
+        mine = [
+            [
+                s
+                for j, count in enumerate(self.own.counts.tolist())
+                for s in boosting.bin_sums(part[rows], self.own.places[rows, j], count)
+            ]
+            for part in (first, second)
+        ]
+        best, owner = worth.split(Histogram(self.own.counts, *mine)), self.federation.active
+        for name, channels in sums.items():
+            found = worth.split(Histogram(self.passive[name].bins.counts, *self.layout.sums(channels)))
+            if found is not None and (best is None or found.gain > best.gain):
+                best, owner = found, name
+        return owner, best
+
+    def _ask(self, tree: int, node: int, owner: str, split: Split, rows: IntArray) -> IntArray:
+        """1 for every row that goes left, by the owner's answer."""
+        active = self.federation.active
+        if owner == active:
+            return np.asarray(self.own.places[rows, split.column] <= split.bin, dtype=np.int64)
+        told = self.log.send(active, owner, "train", tree, "split", np.array([node, split.column, split.bin]))
+        asked = self.log.send(active, owner, "train", tree, "rows to split", rows.astype(np.int32))
+        answer = self.passive[owner].goes_left(asked.astype(np.int64), int(told[1]), int(told[2]))
+        left = self.log.send(owner, active, "train", tree, "left", answer)
+        return np.asarray(np.unpackbits(left, count=len(rows)), dtype=np.int64)
+
+    def _keep(self, tree: int, node: int, owner: str, split: Split) -> None:
+        before = sum(
+            len(p.columns) for p in self.federation.parties[: [p.name for p in self.federation.parties].index(owner)]
+        )
+        bins = self.own if owner == self.federation.active else self.passive[owner].bins
+        self.model.feature[tree, node] = before + split.column
+        self.model.bin[tree, node] = split.bin
+        self.model.threshold[tree, node] = bins.edges[split.column][split.bin]
+        self.model.weight[tree, node] = 0.0

@@ -1,0 +1,135 @@
+"""One registry for everything that a plan can name: attacks, defences, protocols, threats, claims.
+
+Plumbob's own are found in the public modules of their room. Other packages add theirs by entry points: a line such as
+
+    [project.entry-points."plumbob.attacks"]
+    own_attack = "their_package.own_attack:OwnAttack"
+
+in their pyproject.toml, and what stands there is listed, fits the matrix and is run like Plumbob's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, Protocol, TypeVar
+
+from plumbob.errors import BadInput, suggest
+
+
+class Named(Protocol):
+    """A thing, or a class of things, that has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Entry = TypeVar("Entry", bound=Named)
+Kind = TypeVar("Kind")
+
+
+class Registry(Mapping[str, Entry], Generic[Entry]):
+    """Everything of one kind, by name, looked for when it is first asked for.
+
+    >>> from types import SimpleNamespace
+    >>> Registry("colour", lambda: [SimpleNamespace(name="red")]).named("read")
+    Traceback (most recent call last):
+    plumbob.errors.BadInput: no colour 'read'; did you mean 'red'?
+    """
+
+    def __init__(self, what: str, own: Callable[[], Iterable[Entry]], check: Callable[[Any], bool] = lambda _: True):
+        self.what, self._own, self._check = what, own, check
+
+    @property
+    def group(self) -> str:
+        """Under which entry points other packages add to it."""
+        return f"plumbob.{self.what}s"
+
+    @cached_property
+    def _entries(self) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for entry in (*sorted(self._own(), key=lambda one: one.name), *map(self._loaded, self._foreign())):
+            if entry.name in found:
+                raise BadInput(f"two packages offer a {self.what} '{entry.name}'; uninstall one of them")
+            found[entry.name] = entry
+        return found
+
+    def _foreign(self) -> list[EntryPoint]:
+        return sorted(entry_points(group=self.group), key=lambda point: (point.name, point.value))
+
+    def _loaded(self, point: EntryPoint) -> Entry:
+        package = point.dist.name if point.dist is not None else point.module
+        try:
+            entry = point.load()
+        except Exception as error:  # whatever a package of somebody else raises while it is imported
+            raise BadInput(
+                f"package '{package}' offers the {self.what} '{point.name}', which cannot be loaded "
+                f"({type(error).__name__}: {error}); repair or uninstall the package"
+            ) from error
+        if not self._check(entry):
+            raise BadInput(f"package '{package}': entry point '{point.name}' of {self.group} is not a {self.what}")
+        return entry  # type: ignore[no-any-return]  # an entry point may be anything; `_check` has looked at it
+
+    def named(self, name: str) -> Entry:
+        """One of them; a wrong name is answered with the right one."""
+        if name not in self._entries:
+            raise BadInput(f"no {self.what} '{name}'{suggest(name, list(self._entries))}")
+        return self._entries[name]
+
+    def forget(self) -> None:
+        """Look again when next asked: packages may have been installed meanwhile."""
+        self.__dict__.pop("_entries", None)
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def make(registry: Registry[Any], name: str, /, **settings: object) -> Any:
+    """One of a registry of classes, made with these settings; a wrong name or setting is answered with the right one."""
+    kind = registry.named(name)
+    for key in settings:
+        if key not in (known := settable(kind)):
+            raise BadInput(f"{registry.what} '{name}' has no setting '{key}'{suggest(key, known)}")
+    try:
+        return kind(**settings)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{registry.what} '{name}': its settings cannot be used: {error}") from error
+
+
+def settable(kind: Callable[..., object]) -> list[str]:
+    """The settings that a class takes, in the order of its constructor."""
+    return [name for name in inspect.signature(kind).parameters if name != "guards"]  # which defences put there
+
+
+def classes_in(package: str, base: type[Kind]) -> Iterator[type[Kind]]:
+    """The concrete classes below `base` that the public modules of a package and of its public folders define."""
+    home = import_module(package)
+    for module in pkgutil.iter_modules(home.__path__, f"{package}."):
+        if module.name.rpartition(".")[2].startswith("_"):
+            continue
+        if module.ispkg:
+            yield from classes_in(module.name, base)
+            continue
+        for kind in vars(import_module(module.name)).values():
+            here = inspect.isclass(kind) and issubclass(kind, base) and kind.__module__ == module.name
+            if here and not inspect.isabstract(kind) and "name" in vars(kind):
+                yield kind
+
+
+def exported(registry: Registry[Any], module: str, name: str) -> Any:
+    """A registered class by the name of the class or by an alias that it declares, for `__getattr__` of a room."""
+    if not name.startswith("_"):
+        for kind in registry.values():
+            if name == kind.__name__ or name in kind.aliases:
+                return kind
+    raise AttributeError(f"module '{module}' has no attribute '{name}'")

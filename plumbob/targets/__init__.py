@@ -1,0 +1,1 @@
+"""Real frameworks, run as they are: started, recorded on the wire, turned into transcripts."""

@@ -1,0 +1,135 @@
+"""What a release says of the scores behind it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbob.attacks._common.release_likelihood import Meaning, meaning, noise_width
+from plumbob.defences.scores.codebook import encode, make_codebook
+from plumbob.defences.scores.label_only import one_hot
+from plumbob.defences.scores.noise import as_scores
+from plumbob.defences.scores.purifier import Autoencoder, train
+from plumbob.defences.scores.rounding import round_down
+
+ON = np.array(True)
+
+
+def drawn(seed: int, rows: int = 40, classes: int = 4) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.full(classes, 0.7), rows)
+
+
+@cache
+def learnt() -> tuple[np.ndarray, Autoencoder]:
+    """A codebook and a purifier of four classes."""
+    return make_codebook(drawn(99, 200), 3), train(drawn(98, 200))
+
+
+def releases(scores: np.ndarray) -> dict[str, tuple[np.ndarray, Meaning]]:
+    """What each deterministic defence tells of scores, and what it means."""
+    words, purify = learnt()
+    known = {
+        "rounding": (round_down(scores, 2), {"rounding/on": ON, "rounding/digits": np.array(2)}),
+        "label_only": (one_hot(scores), {"label_only/on": ON}),
+        "codebook": (encode(scores, words), {"codebook/on": ON, "codebook/words": words}),
+        "purifier": (purify(scores), {f"purifier/{key}": value for key, value in vars(purify).items()}),
+    }
+    return {name: (told, read) for name, (told, has) in known.items() if (read := meaning(has)) is not None}
+
+
+def misfit(read: Meaning, scores: np.ndarray, told: np.ndarray) -> np.ndarray:
+    return read.misfit(torch.tensor(scores), torch.tensor(told)).numpy()
+
+
+def noise(sigma: float, clip: bool, repeats: int = 1) -> dict[str, np.ndarray]:
+    settings = {"noise/sigma": np.array(sigma), "noise/clip": np.array(clip), "noise/repeats": np.array(repeats)}
+    return {"noise/on": ON} | settings
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32 - 1))
+def test_true_scores_fit_their_release_and_others_do_not(seed: int) -> None:
+    scores = drawn(seed)
+    for name, (told, read) in releases(scores).items():
+        assert misfit(read, scores, told) == pytest.approx(np.zeros(len(scores)), abs=1e-20), name
+        other = misfit(read, np.roll(scores, 1, axis=0), told)
+        differ = np.any(np.roll(told, 1, axis=0) != told, axis=1)
+        assert (other[differ] > 0).all(), name
+
+
+@pytest.mark.parametrize("name", ["rounding", "label_only", "codebook"])
+def test_the_middle_fits_and_has_a_logarithm(name: str) -> None:
+    told, read = releases(drawn(1))[name]
+    middle = read.middle(torch.tensor(told)).numpy()
+    assert misfit(read, middle, told).max() < 1e-20
+    assert middle.sum(axis=1) == pytest.approx(np.ones(len(told)))
+    assert (middle > 0).all()
+
+
+def test_rounding_is_the_distance_to_the_interval() -> None:
+    read = meaning({"rounding/on": ON, "rounding/digits": np.array(1)})
+    assert read is not None
+    found = misfit(read, np.array([[0.55, 0.45], [0.75, 0.25], [0.3, 0.7]]), np.tile([0.5, 0.4], (3, 1)))
+    assert found == pytest.approx([0.0, 0.15**2 + 0.15**2, 0.2**2 + 0.2**2])
+
+
+def test_label_only_is_the_lead_of_another_class() -> None:
+    read = meaning({"label_only/on": ON})
+    assert read is not None
+    assert misfit(read, np.array([[0.2, 0.5, 0.3]]), np.array([[1.0, 0.0, 0.0]])) == pytest.approx([0.3**2])
+
+
+def test_codebook_is_never_more_than_the_distance_to_the_word_and_has_a_slope_outside() -> None:
+    told, read = releases(drawn(2))["codebook"]
+    points = torch.tensor(drawn(3), requires_grad=True)
+    found = read.misfit(points, torch.tensor(told))
+    assert (found.detach().numpy() <= ((points.detach().numpy() - told) ** 2).sum(axis=1) + 1e-12).all()
+    (slope,) = torch.autograd.grad(found.sum(), points)
+    outside = found.detach() > 1e-12
+    assert outside.any()
+    assert (slope[outside].abs().sum(dim=1) > 0).all()
+
+
+def test_averaging_k_answers_leaves_a_kth_of_the_variance() -> None:
+    assert noise_width(noise(0.3, False, 9)) == pytest.approx(0.1)
+    assert noise_width({}) == 0.0
+    old = {key: value for key, value in noise(0.3, False).items() if key != "noise/repeats"}
+    assert noise_width(old) == 0.3  # a view from before there were repeats
+
+
+def test_the_mean_of_many_clipped_answers_is_read_without_its_bias() -> None:
+    rng, scores, sigma = np.random.default_rng(0), np.tile([0.85, 0.13, 0.02], (2, 1)), 0.1
+    answers = sum(as_scores(scores + sigma * rng.standard_normal(scores.shape)) for _ in range(4_000)) / 4_000
+    read = meaning(noise(sigma, True, 4_000))
+    assert read is not None
+    middle = read.middle(torch.tensor(answers)).numpy()
+    assert np.abs(middle - scores).max() < 0.4 * np.abs(answers - scores).max()
+
+
+def test_a_noisy_score_below_zero_has_a_middle_above_it() -> None:
+    read = meaning(noise(0.1, False))
+    assert read is not None
+    middle = read.middle(torch.tensor([[1.1, -0.3], [0.5, 0.5]], dtype=torch.float64))
+    assert ((middle > 0) & (middle < 1)).all()
+    assert middle[1].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_scores_that_nobody_changed_have_no_other_meaning() -> None:
+    assert meaning({}) is None
+    assert meaning({"dropout/on": ON, "verification/on": ON, "hide_model/on": ON}) is None
+
+
+def test_of_several_defences_the_coarsest_counts() -> None:
+    both = {"rounding/on": ON, "rounding/digits": np.array(2)} | noise(0.1, False)
+    read = meaning(both)
+    assert read is not None
+    assert not read.hard  # noise comes before the digits are cut: nothing is certain
+    assert read.width == pytest.approx(0.11)
+    labelled = meaning(both | {"label_only/on": ON})
+    assert labelled is not None
+    assert labelled.width == np.inf

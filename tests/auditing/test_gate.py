@@ -1,0 +1,165 @@
+"""The gate: its language, and what holds on findings made by hand."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.gate import Check, Gate
+from plumbob.auditing.plan_file import make_plan
+from plumbob.errors import BadInput
+from plumbob.scoring.score import ColumnScore
+from tests.report import samples
+
+
+def column(name: str, gain: float, gain_error: float = 0.01, **more: float) -> ColumnScore:
+    plain = samples.column(name, 0.04 * (1 - gain), np.random.default_rng(0))
+    return replace(plain, gain=gain, gain_error=gain_error, **{"exact": 0.0, **more})
+
+
+def trials(*columns: ColumnScore, count: int = 5, **setting: object) -> list[Finding]:
+    return [samples.finding(columns, trial=trial, **setting) for trial in range(count)]
+
+
+def checked(gate: str, findings: list[Finding]) -> list[Check]:
+    return Gate.parse(gate).check(findings)
+
+
+def holds(gate: str, findings: list[Finding]) -> bool:
+    return all(check.holds for check in checked(gate, findings))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_gain<0.2", "max_gain<0.2"),
+        (" max_gain  <= .5 AND exact_columns==0 ", "max_gain<=0.5 and exact_columns==0"),
+        ("mean( max_gain ) < 2e-1", "mean(max_gain)<0.2"),
+        ("min_accuracy>=0.8 and leaking_columns<3", "min_accuracy>=0.8 and leaking_columns<3"),
+    ],
+)
+def test_what_a_gate_may_say(text: str, words: str) -> None:
+    assert Gate.parse(text).text == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "expected a condition such as max_gain<0.2"),
+        ("max_gain", "expected a condition"),
+        ("max_gain<0.2 or exact_columns==0", "expected a condition"),
+        ("max_gain<0.2 and", "expected a condition"),
+        ("__import__('os').system('id')<1", "expected a condition"),
+        ("max_gian<0.2", "no measure 'max_gian'; did you mean 'max_gain'?"),
+        ("max_gain=0.2", "no comparison '='"),
+        ("max_gain!=0.2", "no comparison '!='"),
+        ("max_gain==0.2", "hardly ever equal"),
+        ("max_gain>0.2", "asks for the bad case; say what must hold: max_gain<="),
+        ("min_accuracy<0.8", "asks for the bad case"),
+        ("max_gain<20", "always holds; 'max_gain' is 1 at worst"),
+        ("max_gain<=1", "always holds"),
+        ("max_gain<0", "can never hold"),
+        ("min_accuracy>1", "can never hold"),
+        ("exact_columns<0", "can never hold"),
+        ("exact_columns<0.5", "needs a whole number"),
+        ("mean(exact_columns)<1", "without mean()"),
+        ("max_gain<nan", "expected a condition"),
+        ("max_gain<0.2 and " * 100 + "max_gain<0.2", "at most 1,000 characters"),
+    ],
+)
+def test_what_a_gate_may_not_say(text: str, words: str) -> None:
+    with pytest.raises(BadInput) as error:
+        Gate.parse(text)
+    assert words in str(error.value)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_gate_or_one_sentence(text: str) -> None:
+    with contextlib.suppress(BadInput):
+        gate = Gate.parse(text)
+        assert Gate.parse(gate.text).conditions == gate.conditions
+
+
+def test_the_upper_end_is_compared_unless_the_mean_is_asked_for() -> None:
+    found = trials(column("shop.basket", 0.18, gain_error=0.05))
+    assert not holds("max_gain<0.2", found)
+    assert holds("mean(max_gain)<0.2", found)
+    assert holds("max_gain<0.3", found)
+
+
+def test_a_breach_names_column_attack_and_interval() -> None:
+    found = trials(column("shop.basket", 0.5), column("shop.visits", 0.0), attack="posterior_mean")
+    check = checked("max_gain<0.2", found)[0]
+    assert check.value == 0.5
+    assert [(b.column, b.attack, b.level) for b in check.breaches] == [("shop.basket", "posterior_mean", "leak")]
+    assert check.breaches[0].low == pytest.approx(0.5 - 1.96 * 0.01, abs=1e-4)
+    assert check.breaches[0].high == pytest.approx(0.5 + 1.96 * 0.01, abs=1e-4)
+
+
+def test_a_column_counts_by_its_worst_attack() -> None:
+    found = trials(column("a.x", 0.1), attack="weak") + trials(column("a.x", 0.6), attack="strong")
+    assert [b.attack for b in checked("max_gain<0.05", found)[0].breaches] == ["strong"]
+
+
+def test_an_attack_that_does_worse_than_guessing_counts_as_nothing() -> None:
+    assert holds("max_gain<=0", trials(column("a.x", -5.0, gain_error=9.0)))
+
+
+def test_columns_are_counted_by_their_verdicts() -> None:
+    exact = column("a.x", 1.0, 0.0, exact=1.0)
+    order = column("a.z", -1.0, rank=0.9)
+    found = trials(exact, column("a.y", 0.5), order, column("a.w", 0.0))
+    assert checked("exact_columns==0", found)[0].value == 1
+    assert checked("leaking_columns<3", found)[0].value == 3
+    assert holds("exact_columns<=1 and leaking_columns<=3", found)
+    assert not holds("leaking_columns==0", found)
+    assert [b.column for b in checked("leaking_columns<3", found)[0].breaches] == ["a.x", "a.y", "a.z"]
+
+
+def test_every_situation_must_pass() -> None:
+    safe, leaking = column("a.x", 0.0), column("a.x", 0.5)
+    found = trials(leaking, defence="none") + trials(safe, defence="rounding") + trials(leaking, defence="noise")
+    broken = [check.situation.defence for check in checked("max_gain<0.2", found) if not check.holds]
+    assert broken == ["none", "noise"]
+
+
+def test_accuracy_is_compared_by_its_lower_end() -> None:
+    found = trials(column("a.x", 0.0), model_accuracy=0.89)  # of 1,000 rows: 0.87 to 0.91
+    assert holds("min_accuracy>0.86", found)
+    assert not holds("min_accuracy>0.88", found)
+    assert holds("mean(min_accuracy)>0.88", found)
+
+
+def test_what_was_not_measured_does_not_hold() -> None:
+    found = trials(column("a.x", 0.0), trained=False)
+    assert [(c.holds, c.value) for c in checked("min_accuracy>0.1 and max_label_accuracy<0.9", found)] == [
+        (False, None),
+        (False, None),
+    ]
+
+
+def test_guessed_labels() -> None:
+    found = [replace(f, score=replace(f.score, label_accuracy=0.7)) for f in trials(column("a.x", 0.0))]
+    assert holds("max_label_accuracy<0.75", found)
+    assert not holds("max_label_accuracy<0.71", found)
+
+
+def test_a_plan_has_a_gate_that_is_no_part_of_what_it_audits() -> None:
+    plan = make_plan({"gate": "max_gain<0.2"})
+    assert plan.digest == make_plan({}).digest
+    with pytest.raises(BadInput, match="no measure 'gain'"):
+        make_plan({"gate": "gain<0.2"})
+
+
+def test_labels_need_a_threat_that_lacks_them() -> None:
+    with pytest.raises(BadInput, match="every threat of the plan has the active party"):
+        make_plan({"gate": "max_label_accuracy<0.6"})
+    make_plan(
+        {"gate": "max_label_accuracy<0.6", "threats": "coordinator", "protocols": "split_training", "data": "digits"}
+    )

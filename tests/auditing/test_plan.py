@@ -1,0 +1,221 @@
+"""Plans: short forms, defaults, and one clear sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbob.auditing.plan import Plan, ProtocolPlan
+from plumbob.auditing.plan_file import make_plan, read_plan
+from plumbob.errors import BadInput
+from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
+
+FILES = {"parties": {"bank": "bank.csv", "shop": "shop.csv"}, "id": "id", "label": "y"}
+
+
+def test_a_name_is_enough() -> None:
+    plan = make_plan({"data": "digits"})
+    assert plan.data.name == "digits"
+    assert [p.name for p in plan.protocols] == ["logistic_regression", "decision_tree"]
+
+
+@pytest.mark.parametrize("effort", ["quick", "standard", "thorough"])
+def test_an_effort_fills_in_what_is_not_said(effort: str) -> None:
+    plan = make_plan({"effort": effort, "trials": 7}).filled()
+    assert plan.trials == 7
+    assert plan.unknown
+    assert plan.rows
+
+
+def test_a_filled_plan_written_and_read_is_the_same(tmp_path: Path) -> None:
+    plan = make_plan({"data": "breast", "threats": [{"name": "mine", "knows": ["model"]}], "seed": 3}).filled()
+    (tmp_path / "plan.yaml").write_text(plan.to_yaml(tmp_path))
+    assert read_plan(tmp_path / "plan.yaml").digest == plan.digest
+
+
+def test_a_built_in_threat_keeps_what_is_not_changed() -> None:
+    plan = make_plan(
+        {"threats": [{"name": "collusion", "auxiliary_rows": 50}, {"name": "active-auxiliary", "colluding": ["x"]}]}
+    )
+    first, second = (threat.threat() for threat in plan.threats)
+    assert first.colluding_all_but == 1
+    assert AuxiliaryRows(50) in first.grants
+    assert second.colluding == ("x",)
+    assert AuxiliaryRows(100) in second.grants
+
+
+def test_a_plan_of_files_written_elsewhere_names_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    plan = make_plan({"data": FILES}, folder=tmp_path).filled()
+    (tmp_path / "out" / "plan.yaml").write_text(plan.to_yaml(tmp_path / "out"))
+    assert str(tmp_path) not in (tmp_path / "out" / "plan.yaml").read_text()
+    assert read_plan(tmp_path / "out" / "plan.yaml").digest == plan.digest
+
+
+def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("data:\n  parties: {a: a.csv, b: sub/b.csv}\n  id: id\n  label: y\n")
+    parties = read_plan(tmp_path / "plan.yaml").data.parties
+    assert parties["b"].file == tmp_path / "sub" / "b.csv"
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "settings"),
+    [
+        ("protocols", "split_training", {"width": 16, "outputs": 4, "batch_size": 6}),
+        ("defences", "noise", {"sigma": 0.1, "clip": True}),
+        (
+            "defences",
+            "dp_gradients+fake_gradients",
+            {"dp_gradients": {"epsilon": 1.0, "clip": 2.0}, "fake_gradients": {"sigma": 1.0, "count": 5}},
+        ),
+    ],
+)
+def test_settings_mean_the_same_in_any_order(key: str, name: str, settings: dict) -> None:
+    """Seeds are made of titles, so these have to be the same."""
+    turned = {k: dict(reversed(v.items())) if isinstance(v, dict) else v for k, v in reversed(settings.items())}
+    titles = [getattr(make_plan({key: [{"name": name, "settings": one}]}), key)[0].title for one in (settings, turned)]
+    assert titles[0] == titles[1]
+    listed = {key: [{"name": name, "settings": one} for one in (settings, turned)]}
+    with pytest.raises(BadInput, match="listed twice with the same settings"):
+        make_plan(listed)
+
+
+def test_plans_of_the_docs_are_in_order() -> None:
+    """Another order would give other seeds, and other numbers than those in docs/results."""
+    docs = Path(__file__).parents[2] / "docs"
+    paths = [*docs.glob("examples/*.yaml"), *docs.glob("results/**/plan.yaml")]
+    parts = [part for path in paths for part in yaml.safe_load(path.read_text())["protocols"] if "settings" in part]
+    assert parts
+    for part in parts:
+        assert list(ProtocolPlan(**part).settings) == list(part["settings"])
+
+
+def test_a_threat_is_made_of_grants() -> None:
+    plan = make_plan({"threats": [{"name": "spy", "knows": ["model"], "auxiliary_rows": 20, "colluding": ["b"]}]})
+    threat = plan.threats[0].threat()
+    assert threat.grants == (WhiteBox(), AuxiliaryRows(20))
+    assert threat.colluding == ("b",)
+    assert Schema() in make_plan({"threats": "active"}).threats[0].threat().grants
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({"protocol": []}, "'protocol' is not a key of a plan; did you mean 'protocols'?"),
+        ({"data": {"name": "breast", "partys": {}}}, "'partys' is not a key of 'data'; did you mean 'parties'?"),
+        ({"data": FILES | {"rules": {"mising": "median"}}}, "did you mean 'missing'?"),
+        ({"data": FILES | {"rules": {"missing": "mean"}}}, "'data.rules.missing'"),
+        ({"data": FILES | {"parties": {"a": {"fil": "x"}, "b": "y"}}}, "did you mean 'file'?"),
+        ({"threats": [{"name": "t", "knowz": []}]}, "did you mean 'knows'?"),
+        ({"data": "brest"}, "did you mean 'breast'?"),
+        ({"protocols": ["logistic"]}, "did you mean 'logistic_regression'?"),
+        ({"protocols": [{"name": "random_forest", "settings": {"tree": 5}}]}, "did you mean 'trees'?"),
+        ({"attacks": ["equation_solvin"]}, "did you mean 'equation_solving'?"),
+        (
+            {"attacks": [{"name": "cafe", "settings": {"iterations": 5}}]},
+            "'attacks': expected names, such as [cafe, dlg]",
+        ),
+        ({"attacks": [{"name": "cafe"}]}, "a plan runs attacks with their default settings"),
+        (
+            {"defences": ["fake_gradients+dp_gradients"]},
+            "dp_gradients clips the rows' own gradients, so it must come before fake_gradients: name it first",
+        ),
+        ({"defences": ["verify"]}, "no defence 'verify'"),
+        ({"threats": [{"name": "x", "knows": ["everything"]}]}, "'threats.0.knows.0'"),
+        ({"threats": ["actve"]}, "did you mean 'active'?"),
+        ({"protocols": ["decision_tree", "decision_tree"]}, "listed twice"),
+        ({"defences": [{"name": "verification", "settings": {"limit": 0}}]}, "expected a number above 0, got 0"),
+        ({"defences": [{"name": "verification", "settings": {"limt": 1}}]}, "did you mean 'limit'?"),
+        ({"data": {"name": "breast", "label": "x"}}, "has its own"),
+        ({"threats": ["active", "active"]}, "every threat needs a name of its own"),
+        ({"attacks": ["equation_solving", "equation_solving"]}, "every attack needs a name of its own"),
+        (
+            {"protocols": [{"name": "logistic_regression", "settings": {"strength": -1}}]},
+            "expected a number above 0, got -1",
+        ),
+        (
+            {"protocols": [{"name": "logistic_regression", "settings": {"strength": "abc"}}]},
+            "expected a number above 0",
+        ),
+        (
+            {"protocols": [{"name": "decision_tree", "settings": {"depth": 2.5}}]},
+            "expected a whole number from 1 to 14",
+        ),
+        (
+            {"protocols": [{"name": "neural_network", "settings": {"hidden": [0]}}]},
+            "hidden layer: expected a whole number",
+        ),
+        ({"trials": True}, "'trials'"),
+        ({"rows": 10}, "'rows'"),
+        ({"trials": 0}, "'trials'"),
+        ({"trials": "many"}, "'trials'"),
+        ({"unknown": [0.5, 1.5]}, "expected shares between 0 and 1"),
+        ({"unknown": []}, "expected shares between 0 and 1"),
+        ({"seed": -1}, "'seed'"),
+        ({"data": {}}, "name one source"),
+        ({"data": {"name": "breast", "file": "x.csv"}}, "name one source"),
+        ({"data": {k: v for k, v in FILES.items() if k != "label"}}, "say which column is the label"),
+        ({"data": {k: v for k, v in FILES.items() if k != "id"}}, "say which ('id')"),
+        ({"data": FILES | {"parties": {"bank": "bank.csv"}}}, "at least two parties"),
+        ({"data": FILES | {"parties": {"bank": "bank.csv", "shop": {"columns": ["a"]}}}}, "party 'shop' has no 'file'"),
+        (
+            {"data": {"file": "x.csv", "label": "y", "active": "a", "parties": {"a": ["c"], "b": []}}},
+            "party 'b' has no columns",
+        ),
+        ({"data": {"file": "x.csv", "label": "y", "parties": {"a": ["c"], "b": ["d"]}}}, "which party holds the label"),
+        ({"data": FILES | {"active": "bnk"}}, "'bnk' is not one of the parties"),
+        ({"data": FILES, "unknown": [0.2]}, "drop one of them"),
+        ([], "expected keys and values, got list"),
+        ("text", "expected keys and values, got str"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(raw: object, words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        make_plan(raw)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("data: [", "not valid YAML"),
+        ("a: &x [1]\nb: *x\n", "aliases"),
+        ("- 1\n- 2\n", "expected keys and values"),
+        ("\x00", "not valid YAML"),
+        ("a: b: c", "line 1"),
+        ("trials: 1\ntrials: 2\n", "'trials' stands there twice"),
+        ("? [a]\n: 1\n", "plan.yaml"),
+        ("!!python/object/apply:os.system ['true']", "not valid YAML"),
+    ],
+)
+def test_bad_yaml_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "plan.yaml").write_text(text)
+    with pytest.raises(BadInput, match=r"plan\.yaml") as caught:
+        read_plan(tmp_path / "plan.yaml")
+    assert words in str(caught.value)
+
+
+def test_an_empty_plan_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("")
+    assert read_plan(tmp_path / "plan.yaml") == Plan()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from([*Plan.model_fields, "x"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(KEYS, JSON, max_size=4))
+def test_any_data_is_a_plan_or_one_sentence(raw: dict) -> None:
+    with contextlib.suppress(BadInput):
+        make_plan(raw)

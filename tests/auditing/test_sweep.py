@@ -1,0 +1,114 @@
+"""The defence sweep: what it stands for in a plan, what fits which protocol, and one audit from plan to report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbob.app import run_audit
+from plumbob.auditing.frontier import frontiers
+from plumbob.auditing.plan import Plan
+from plumbob.auditing.plan_file import make_plan, read_plan
+from plumbob.auditing.run import Unit, cases, defences_for, untried
+from plumbob.auditing.sweep import EVERY, SWEEP
+from plumbob.defences import DEFENCES
+from plumbob.report.protection import headline
+from plumbob.threats import WhiteBox
+
+
+def titles(plan: Plan, protocol: int = 0) -> list[str]:
+    return [defence.title for defence in defences_for(plan, plan.protocols[protocol])]
+
+
+def test_every_defence_is_in_the_sweep() -> None:
+    assert {name for name, _ in EVERY} == set(DEFENCES)
+
+
+@pytest.mark.parametrize("written", ["sweep", ["sweep"]])
+def test_a_plan_may_ask_for_the_sweep(written: object) -> None:
+    plan = make_plan({"defences": written, "protocols": "neural_network"})
+    assert len(plan.defences) == len(SWEEP)
+    assert plan.unknown == (0.3,)
+    assert make_plan({"protocols": "neural_network"}).swept() == plan
+
+
+def test_the_sweep_has_a_white_and_a_black_box() -> None:
+    assert [part.name for part in make_plan({"defences": "sweep"}).threats] == ["active", "active-black-box-auxiliary"]
+    mine = make_plan({"defences": "sweep", "threats": [{"name": "dark", "knows": [], "auxiliary_rows": 20}]})
+    assert [part.threat().grant(WhiteBox) is not None for part in mine.threats] == [False, True]
+
+
+def test_the_sweep_keeps_what_the_plan_says() -> None:
+    plan = make_plan({"defences": "sweep", "unknown": [0.2, 0.4], "attacks": "path_restriction", "trials": 2})
+    assert plan.unknown == (0.2, 0.4)
+    assert plan.attacks == ("path_restriction",)
+    assert plan.trials == 2
+
+
+def test_named_parties_get_no_share(tmp_path: Path) -> None:
+    data = {"parties": {"a": "a.csv", "b": "b.csv"}, "id": "id", "label": "y"}
+    assert make_plan({"data": data, "defences": "sweep"}, folder=tmp_path).unknown is None
+
+
+def test_a_written_sweep_is_the_same_plan(tmp_path: Path) -> None:
+    plan = make_plan({"defences": "sweep"}).filled()
+    (tmp_path / "plan.yaml").write_text(plan.to_yaml(tmp_path))
+    assert read_plan(tmp_path / "plan.yaml").digest == plan.digest
+
+
+def test_only_what_changes_a_protocol_is_tried_on_it() -> None:
+    plan = make_plan({"defences": "sweep", "protocols": ["logistic_regression", "decision_tree", "neural_network"]})
+    assert "dropout" not in titles(plan, 0)
+    assert "dp_sgd (epsilon=1.0)" in titles(plan, 0)
+    assert not any(title.startswith(("dropout", "dp_sgd")) for title in titles(plan, 1))
+    assert len(titles(plan, 2)) == len(SWEEP)
+
+
+def test_without_a_coordinator_nothing_can_change_the_scores() -> None:
+    bare = {"name": "split_models", "settings": {"coordinator": False}}
+    assert titles(make_plan({"defences": "sweep", "protocols": [bare]})) == ["none", "hide_model"]
+
+
+def test_a_plan_without_none_tries_what_it_names() -> None:
+    plan = make_plan({"defences": ["dropout"], "protocols": "decision_tree"})
+    assert titles(plan) == ["dropout"]
+
+
+def test_what_could_not_be_tried_is_said() -> None:
+    plan = make_plan({"defences": ["none", "dropout", "hide_model"], "protocols": "decision_tree"})
+    assert {case.defence.title for case in cases(plan, Unit(plan.protocols[0], 0))} == {"none"}
+    changes_nothing, no_attack = untried(plan)
+    assert changes_nothing == "dropout was not tried on decision_tree: it changes nothing there"
+    assert no_attack.startswith("hide_model was not tried on decision_tree: no attack of this plan fits")
+
+
+def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
+    plan = {
+        "data": {"name": "digits", "sample": 400},
+        "unknown": 0.1,
+        "protocols": "logistic_regression",
+        "attacks": ["equation_solving", "shadow_inversion"],
+        "defences": "sweep",
+        "trials": 2,
+        "rows": 100,
+    }
+    result = run_audit(plan, tmp_path / "out")
+    (made,) = frontiers(result.findings)
+    options = {option.defence: option for option in made.options}
+    assert len(options) == len(SWEEP) - 1  # no hidden units, no dropout
+    assert options["none"].level == "exact"  # nine equations, six columns
+    assert [mark.white_box for mark in options["none"].marks] == [True, False]
+    assert options["hide_model"].hidden
+    assert made.recommended != "none"
+    assert all(option.bytes_sent > 0 and option.train_seconds > 0 for option in made.options)
+    assert options["dp_sgd (epsilon=0.1)"].accuracy.mean < options["none"].accuracy.mean
+    page = result.report.read_text()
+    assert 'id="protection-table-1"' in page
+    assert headline(made) in page.replace("\u00a0", " ")
+
+
+def test_a_defence_that_changes_nothing_is_told_so_where_it_stands_alone() -> None:
+    alone = make_plan({"data": "breast", "protocols": ["logistic_regression"], "defences": ["dropout"]})
+    told = "dropout changes nothing on logistic_regression: what is found there is found without it"
+    assert untried(alone) == [told]

@@ -1,0 +1,157 @@
+"""Rounding, noise, codebook and purifier: the algebra of each release."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbob.defences import NoDefence
+from plumbob.defences.scores.codebook import Codebook, encode, make_codebook
+from plumbob.defences.scores.label_only import LabelOnly
+from plumbob.defences.scores.noise import Noise, as_scores
+from plumbob.defences.scores.purifier import Purifier, train
+from plumbob.defences.scores.rounding import Rounding, round_down
+from plumbob.errors import BadInput
+from plumbob.protocols.scores.logistic_regression import LogisticRegression
+from tests.defences.worlds import defended, released
+from tests.worlds import made_table
+
+
+@given(st.floats(0, 1), st.integers(1, 6))
+def test_a_rounded_score_is_below_by_less_than_one_step(score: float, digits: int) -> None:
+    down = float(round_down(np.array([[score]]), digits)[0, 0])
+    assert -1e-12 <= score - down < 10.0**-digits
+    assert down * 10**digits == pytest.approx(round(down * 10**digits), abs=1e-9)
+
+
+@given(st.integers(0, 1000))
+def test_a_score_of_three_digits_survives_rounding_to_three(thousandths: int) -> None:
+    assert round_down(np.array([thousandths / 1000]), 3)[0] == thousandths / 1000
+
+
+def test_label_only_of_scores_and_of_withheld_ones() -> None:
+    release = LabelOnly().release(LogisticRegression(), None, None)  # type: ignore[arg-type]  # neither is looked at
+    assert release is not None
+    out = release(np.array([[0.4, 0.6], [np.nan, np.nan]]), None)  # type: ignore[arg-type]  # nor are the rows
+    assert out[0].tolist() == [0, 1]
+    assert np.isnan(out[1]).all()
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.1, 1.0])
+def test_noise_has_mean_0_and_the_scale_asked_for(sigma: float) -> None:
+    plain = released(defended(NoDefence()))
+    noise = (released(defended(Noise(sigma=sigma))) - plain).ravel() / sigma
+    count = len(noise)
+    assert abs(noise.mean()) < 4 / np.sqrt(count)
+    assert abs(noise.var() - 1) < 4 * np.sqrt(2 / count)
+
+
+def test_noise_is_fresh_for_every_query_seed_and_model() -> None:
+    one, other, again = (released(defended(Noise(seed=seed), seed=0)) for seed in (0, 1, 0))
+    assert not np.array_equal(one, other)
+    assert np.array_equal(one, again)
+    gap = one - released(defended(NoDefence()))
+    assert len(np.unique(gap.round(12))) == gap.size
+    moved = released(defended(Noise(), seed=5)) - released(defended(NoDefence(), seed=5))
+    assert not np.allclose(gap, moved)
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_asking_k_times_leaves_noise_of_a_kth_of_the_variance(clip: bool) -> None:
+    """Of clipped answers the mean is moved, but their spread shrinks the same way."""
+    once, often = (
+        np.stack([released(defended(Noise(sigma=0.05, clip=clip, seed=s, repeats=k), rows=60)) for s in range(20)])
+        for k in (1, 16)
+    )
+    ratio = often.var(axis=0, ddof=1).mean() / once.var(axis=0, ddof=1).mean()
+    assert ratio == pytest.approx(1 / 16, rel=0.15)
+
+
+def test_one_question_draws_what_it_always_drew() -> None:
+    assert np.array_equal(released(defended(Noise())), released(defended(Noise(repeats=1))))
+    assert int(Noise(repeats=7).known()["noise/repeats"]) == 7
+
+
+def test_clipping_makes_scores_of_anything() -> None:
+    out = as_scores(np.array([[-1.0, 2.0, 2.0], [-1.0, -2.0, -3.0]]))
+    assert out.tolist() == [[0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3]]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 5))
+def test_a_codebook_keeps_the_class_of_any_scores(seed: int, classes: int, levels: int) -> None:
+    rng = np.random.default_rng(seed)
+    learnt, asked = (rng.dirichlet(np.full(classes, 0.5), 40) for _ in range(2))
+    words = make_codebook(learnt, levels)
+    out = encode(asked, words)
+    assert np.array_equal(np.argmax(out, axis=1), np.argmax(asked, axis=1))
+    assert np.allclose(out.sum(axis=1), 1)
+    assert len(words) <= classes * levels
+
+
+def test_one_level_releases_the_mean_scores_of_the_class_and_tells_the_label_only() -> None:
+    scores = np.random.default_rng(0).dirichlet([0.5] * 3, 200)
+    words = make_codebook(scores, 1)
+    label = np.argmax(scores, axis=1)
+    for k in range(3):
+        assert words[k] == pytest.approx(scores[label == k].mean(axis=0))
+    assert len(np.unique(released(defended(Codebook())), axis=0)) == len(
+        np.unique(released(defended(LabelOnly())), axis=0)
+    )
+
+
+def test_a_class_that_was_never_predicted_has_a_codeword_of_its_own() -> None:
+    words = make_codebook(np.array([[0.9, 0.1, 0.0]]), 2)
+    assert np.argmax(words, axis=1).tolist() == [0, 1, 2]
+
+
+def test_codewords_are_calibrated_on_the_rows_they_were_made_from() -> None:
+    """Mean released score of a class over all training rows is the mean score: nothing is invented."""
+    scores = np.random.default_rng(1).dirichlet([0.3] * 4, 500)
+    assert encode(scores, make_codebook(scores, 1)).mean(axis=0) == pytest.approx(scores.mean(axis=0))
+
+
+def test_a_codebook_needs_the_protocol_that_it_protects() -> None:
+    with pytest.raises(BadInput, match="expected a model trained by the protocol that `protect` returned"):
+        Codebook().release(LogisticRegression(), LogisticRegression().fit(*_small()), None)  # type: ignore[arg-type]
+
+
+def test_watching_the_training_does_not_change_the_model() -> None:
+    plain = LogisticRegression().fit(*_small())
+    seen = Codebook().protect(LogisticRegression()).fit(*_small())
+    assert all(np.array_equal(a, b) for a, b in zip(plain.arrays().values(), seen.arrays().values(), strict=True))
+
+
+@pytest.mark.parametrize(("classes", "hidden"), [(2, 1), (3, 1), (6, 3), (11, 5)])
+def test_the_purifier_has_half_as_many_hidden_units_as_classes(classes: int, hidden: int) -> None:
+    made = train(np.random.default_rng(0).dirichlet([0.5] * classes, 30))
+    assert made.encode.shape == (classes, hidden)
+    assert made.decode.shape == (hidden, classes)
+
+
+def test_a_purifier_of_two_classes_passes_real_scores_nearly_unchanged() -> None:
+    """One number carries two scores that add up to 1, so here there is nothing to purify."""
+    scores = np.random.default_rng(0).dirichlet([0.5] * 2, 300)
+    assert np.abs(train(scores)(scores) - scores).max() < 0.02
+
+
+def test_both_ways_to_train_a_purifier_differ_and_are_known() -> None:
+    table = made_table(classes=4)
+    one, two = (Purifier(trained_on=how) for how in ("real", "random"))
+    first, second = (released(defended(defence, table=table)) for defence in (one, two))
+    assert not np.allclose(first, second)
+    assert one.known()["purifier/encode"].shape == (4, 2)
+
+
+def test_rounding_keeps_most_classes_but_not_all() -> None:
+    """Two scores that differ after the digit become equal, and the first of them wins: so accuracy may change."""
+    plain, rounded = (np.argmax(released(defended(d)), axis=1) for d in (NoDefence(), Rounding(digits=1)))
+    assert 0.8 < np.mean(plain == rounded) < 1
+
+
+def _small() -> tuple[np.ndarray, np.ndarray, int, np.random.Generator]:
+    table = made_table()
+    assert table.label is not None
+    return table.values, table.label, 3, np.random.default_rng(0)
