@@ -11,11 +11,11 @@ import fcntl
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plumbob.auditing.engines import Pool, engine_named, run_job, started
 from plumbob.auditing.estimate import Estimate, estimate
@@ -33,9 +33,12 @@ from plumbob.auditing.store import Store
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 from plumbob.protocols.networks import trusting
-from plumbob.report import assessment, page
+from plumbob.report import assessment, page, shown
 from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NOTICED = 20.0  # seconds below which no machine is so slow that the audit takes a minute
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENOLCK, errno.EFBIG}
@@ -57,6 +60,16 @@ class Result:
     def report(self) -> Path:
         return self.folder / "report.html"
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row per column and setting: level, gain with its interval, and the verdict in words."""
+        return shown.as_frame(self.summaries)
+
+    def __str__(self) -> str:
+        return f"{shown.as_text(self.findings)}\nReport: {self.report}"
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self.summaries)
+
 
 def run_audit(
     plan: Plan | dict[str, Any] | Path | str,
@@ -71,6 +84,7 @@ def run_audit(
     command: str = "",
     progress: Callable[[int, int], None] = lambda done, total: None,
     tell: Callable[[Estimate], None] | None = None,
+    frames: Mapping[str, pd.DataFrame] | None = None,
 ) -> Result:
     """Run a plan (or go on with it) and write its folder.
 
@@ -79,6 +93,7 @@ def run_audit(
     Of published data sets of pictures the report shows some rows, real and recovered; of others only if `show_pictures`.
     `trust_code` lets a plan name what runs code of others: pickled models, whole PyTorch modules, networks of other packages.
     `tell` gets an estimate of a new audit before the work starts.
+    `frames` are tables in memory, by the file name that the plan gives them.
 
     >>> import tempfile
     >>> tiny = {"data": "breast", "trials": 1, "unknown": [0.1], "protocols": ["logistic_regression"], "rows": 50}
@@ -89,7 +104,7 @@ def run_audit(
     """
     folder, shared = Path(out), Store(Path(store) if store is not None else Path(out) / "store")
     with trusting(trust_code):
-        plan, source = _opened(plan, trust_code)
+        plan, source = _opened(plan, trust_code, frames)
         wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
         chosen = engine_named(engine)
         with _writing(folder):
@@ -118,10 +133,12 @@ def estimate_audit(
         return estimate(*_opened(plan, trust_code), workers=workers, transcripts=transcripts)
 
 
-def _opened(plan: Plan | dict[str, Any] | Path | str, trust_code: bool) -> tuple[Plan, Source]:
+def _opened(
+    plan: Plan | dict[str, Any] | Path | str, trust_code: bool, frames: Mapping[str, pd.DataFrame] | None = None
+) -> tuple[Plan, Source]:
     """The plan with its defaults and the tables it speaks of, checked against each other."""
     plan = _plan(plan, trust_code).filled()
-    source = with_models(open_source(plan.data, plan.seed), plan.protocols, trust_code=trust_code)
+    source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust_code=trust_code)
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
     check_fit(plan, source)
     return plan, source

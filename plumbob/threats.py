@@ -6,7 +6,7 @@ an attack states the grants it requires, and `missing` says in words which of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -177,6 +177,54 @@ class View:
     defence: dict[str, Array] = field(default_factory=dict)  # what is known of the defence: `name/setting`, `name/on`
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
     notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        own: FloatArray,
+        scores: FloatArray,
+        model: Mapping[str, Array] | None = None,
+        unknown: int | Sequence[str] | None = None,
+        protocol: str = "logistic_regression",
+        auxiliary: FloatArray | None = None,
+    ) -> View:
+        """What the active party sees of a joint prediction, from arrays in the range 0 to 1: to use an attack by itself.
+
+        `own` are the known columns, which come first in the joint model; `scores` has a column for each class. `model` holds the
+        joint model's arrays (of logistic regression `weights`, columns x classes, and `bias`). `unknown` holds the names or the
+        number of the other columns; the weights tell it by themselves.
+
+        >>> model = {"weights": np.ones((5, 2)), "bias": np.zeros(2)}
+        >>> View.from_arrays(own=np.zeros((2, 3)), scores=np.full((2, 2), 0.5), model=model).unknown_names
+        ('unknown 1', 'unknown 2')
+        """
+        if unknown is None:
+            if model is None or "weights" not in model:
+                raise BadInput("View.from_arrays: say how many columns are unknown (unknown=3), or name them")
+            unknown = len(model["weights"]) - own.shape[1]
+        names = tuple(f"unknown {i + 1}" for i in range(unknown)) if isinstance(unknown, int) else tuple(unknown)
+        if len(own) != len(scores) or own.ndim != 2 or scores.ndim != 2 or not names:
+            raise BadInput(
+                f"View.from_arrays: expected own columns and scores of the same rows and at least one unknown column, "
+                f"got {own.shape}, {scores.shape} and {len(names)}"
+            )
+        known = np.arange(own.shape[1])
+        message = Message(COORDINATOR, "active", "predict", 0, "scores", np.asarray(scores, dtype=np.float64), "")
+        return cls(
+            protocol=protocol,
+            active="active",
+            curious=("active",),
+            classes=tuple(str(i) for i in range(scores.shape[1])),
+            known=known,
+            unknown=np.arange(len(known), len(known) + len(names)),
+            unknown_names=names,
+            own=np.asarray(own, dtype=np.float64),
+            messages=(message,),
+            model=None if model is None else dict(model),
+            ranges=np.tile([0.0, 1.0], (len(names), 1)),
+            auxiliary=auxiliary,
+        )
 
     def received(self, name: str) -> Array:
         """All payloads of that name which reached a curious party, one below the other."""

@@ -38,6 +38,8 @@ from plumbob.transcript import Transcript
 
 TILES = 4  # of a picture, where the plan is silent: jin2021's four workers
 
+Frames = Mapping[str, pd.DataFrame]  # tables in memory, by the file name that the plan gives them
+
 
 @dataclass(frozen=True)
 class Source:
@@ -106,11 +108,11 @@ class Source:
         return hashlib.sha256(bundle.canonical([self.digest, self.name, known]).encode()).hexdigest()
 
 
-def open_source(plan: DataPlan, seed: int = 0) -> Source:
+def open_source(plan: DataPlan, seed: int = 0, frames: Frames | None = None) -> Source:
     """Read, align and prepare what the plan names; of more rows than `sample` a random choice is taken."""
     if plan.recorded is not None:
         return _from_recording(plan.recorded)
-    source = _opened(plan, seed)
+    source = _opened(plan, seed, frames or {})
     if len(np.unique(source.label)) < 2:
         raise BadInput(f"the label '{plan.label}' takes only one value in the shared rows; a model needs two classes")
     if plan.sample is None or plan.sample >= len(source.label):
@@ -152,7 +154,7 @@ def _from_recording(path: Path) -> Source:
     return Source(path.name, federation_in(log), None, remarks_of(log), recorded=log)
 
 
-def _opened(plan: DataPlan, seed: int) -> Source:
+def _opened(plan: DataPlan, seed: int, given: Frames) -> Source:
     if plan.name is not None:
         table = registry.load(plan.name, rules=plan.rules.rules() if plan.rules != type(plan.rules)() else None)
         if plan.pictures:
@@ -161,7 +163,7 @@ def _opened(plan: DataPlan, seed: int) -> Source:
         return _from_table(plan, _without(table, plan.ignore))
     if plan.file is not None:
         assert plan.label is not None
-        frames, notes = _frames(plan, {plan.file.name: plan.file}, seed)
+        frames, notes = _frames(plan, {plan.file.name: plan.file}, seed, given)
         frame = frames[plan.file.name]
         _require(frame, plan.label, f"{plan.file.name}")
         wanted = {name: name for party in plan.parties.values() for name in party.columns or ()}
@@ -179,14 +181,30 @@ def _opened(plan: DataPlan, seed: int) -> Source:
             where=plan.file.name,
         )
         return _from_table(plan, replace(table, notes=(*notes, *table.notes)))
-    return _from_files(plan, seed)
+    return _from_files(plan, seed, given)
 
 
-def _frames(plan: DataPlan, files: dict[str, Path], seed: int) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
+def _frames(
+    plan: DataPlan, files: dict[str, Path], seed: int, given: Frames
+) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
     """The files read, or of each the rows of the sample: then no more than these need fit in memory."""
+    if given:
+        return {n: _given(n, given, file, plan.id) for n, file in files.items()}, ()
     if plan.sample is not None:
         return read_sample(files, rows=plan.sample, seed=seed, id_column=plan.id)
     return {n: read_frame(file, text=[plan.id] if plan.id else []) for n, file in files.items()}, ()
+
+
+def _given(party: str, given: Frames, file: Path, id_column: str | None) -> pd.DataFrame:
+    """A party's table that is in memory already, as if it had been read from a file; or its file."""
+    if file.name not in given:
+        return read_frame(file, text=[id_column] if id_column else [])
+    frame = given[file.name].reset_index(drop=True)
+    names = [str(name) for name in frame.columns]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise BadInput(f"party '{party}': duplicate column '{repeated}' in its DataFrame; rename one")
+    return frame.set_axis(names, axis=1)
 
 
 def _without(table: Table, ignore: tuple[str, ...]) -> Table:
@@ -220,11 +238,11 @@ def _from_table(plan: DataPlan, table: Table) -> Source:
     return Source(table.name, federation, None, table.notes, words=table.words)
 
 
-def _from_files(plan: DataPlan, seed: int) -> Source:
+def _from_files(plan: DataPlan, seed: int, given: Frames) -> Source:
     assert plan.label is not None
     assert plan.id is not None
     files = {name: party.file for name, party in plan.parties.items() if party.file is not None}
-    frames, sampled = _frames(plan, files, seed)
+    frames, sampled = _frames(plan, files, seed, given)
     columns = [str(column) for frame in frames.values() for column in frame.columns]
     for name in plan.ignore:
         if name not in columns:
