@@ -52,14 +52,9 @@ class Guess:
     branches: Branches | None = None
     orders: Orders | None = None
     vectors: FloatArray | None = None  # columns that some unknown column is, or a sum of them, without saying which
-    people: FloatArray | None = (
-        None  # rows that some person is, without saying which (people x unknown columns); `labels` are
-    )
-    # theirs then
+    people: FloatArray | None = None  # rows (people x unknown columns) that belong to some person, without saying which
     certificate: str = ""  # how sure the attack is of what it found, and of having found all
-    labels: IntArray | None = (
-        None  # the rows' (or people's) classes, where the attack reads them too; -1 where it does not
-    )
+    labels: IntArray | None = None  # classes of the rows, or of `people`; -1 where the attack does not read them
     untried: str = ""  # what the attack does not handle here; what it finds counts, that it finds nothing does not
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
