@@ -30,6 +30,7 @@ class KnownDefence:
 
     def arrays(self) -> dict[str, Array]:
         """The settings, as `NAME/SETTING`."""
+        # What only a run makes comes after the mark. Earlier records have this order, and their bytes stay the same.
         first = {f.name: getattr(self, f.name) for f in fields(self) if f.default is not None}
         later = {f.name: getattr(self, f.name) for f in fields(self) if f.default is None}
         settings = first | ({ON: True} if self.marked else {}) | later
