@@ -17,6 +17,7 @@ from plumbob import bundle
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray
+from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
 
 
@@ -174,7 +175,7 @@ class View:
         None  # of the unknown columns' grids (whole numbers, codes, cents); 0 where there is none
     )
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
-    defence: dict[str, Array] = field(default_factory=dict)  # what is known of the defence: `name/setting`, `name/on`
+    defence: KnownDefences = field(default_factory=KnownDefences)  # what is known of the defences in place
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
     notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
 
@@ -238,7 +239,7 @@ class View:
         arrays: dict[str, Array] = {"known": self.known, "unknown": self.unknown, "own": self.own}
         arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
-        arrays |= {f"defence/{name}": array for name, array in self.defence.items()}
+        arrays |= self.defence.prefixed()
         arrays |= {f"notes/{name}": array for name, array in self.notes.items()}
         optional = ("ranges", "steps", "auxiliary", "auxiliary_scores")
         arrays |= {name: array for name in optional if (array := getattr(self, name)) is not None}
@@ -286,7 +287,7 @@ class View:
                 ranges=arrays.get("ranges"),
                 steps=arrays.get("steps"),
                 auxiliary=arrays.get("auxiliary"),
-                defence=_under("defence/", arrays),
+                defence=KnownDefences.within(arrays),
                 auxiliary_scores=arrays.get("auxiliary_scores"),
                 notes=_under("notes/", arrays),
             )
@@ -324,7 +325,7 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         ranges=np.tile([0.0, 1.0], (len(unknown), 1)) if schema else None,
         steps=np.array([transcript.features[i].column.grid for i in unknown]) if schema else None,
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
-        defence=_under("defence/", coordinator),
+        defence=KnownDefences.within(coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
         notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()},
     )

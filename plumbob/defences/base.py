@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified
+from plumbob.known_defences import KnownDefences
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 from plumbob.threats import Threat
 
@@ -40,13 +43,10 @@ class Defence(Identified, ABC):
         """Whether it changes what defences named after it are given at a point."""
         return self.point == point
 
-    def known(self) -> dict[str, Array]:
-        """What the attacker knows of the defence: by default all its settings. A defence is judged with this known."""
-        return {
-            f"{self.name}/{key}": np.asarray(value)
-            for key, value in vars(self).items()
-            if not key.startswith("_") and isinstance(value, int | float | bool)
-        } | {f"{self.name}/on": np.array(True)}
+    def known(self) -> KnownDefences:
+        """What the attacker knows of the defence: by default all its numbers. A defence is judged with this known."""
+        numbers = {key: value for key, value in self.settings.items() if isinstance(value, int | float | bool)}
+        return KnownDefences.named(self.name, {key: np.asarray(value) for key, value in numbers.items()})
 
 
 class NoDefence(Defence):
@@ -57,8 +57,8 @@ class NoDefence(Defence):
     summary = "no defence: the protocol as it is"
     point = "none"
 
-    def known(self) -> dict[str, Array]:
-        return {}
+    def known(self) -> KnownDefences:
+        return KnownDefences()
 
 
 class Combined(Defence):
@@ -98,8 +98,8 @@ class Combined(Defence):
             threat = part.threat(threat)
         return threat
 
-    def known(self) -> dict[str, Array]:
-        return {key: value for part in self.parts for key, value in part.known().items()}
+    def known(self) -> KnownDefences:
+        return reduce(or_, (part.known() for part in self.parts), KnownDefences())
 
     def identified(self) -> str:
         return "+".join(part.identified() for part in self.parts)

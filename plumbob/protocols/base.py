@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified
+from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Transcript
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
@@ -20,6 +20,7 @@ ADDS_UP = 1e-4  # how far a row's scores may add up to something else than 1: mo
 IN_THE_CLEAR, MASKED = "in the clear", "as masked sums"  # what protocols without ciphertexts say of their messages
 SAID_MASKED = "as masked sums, by what the recording says"
 KEYS = (0, 1_024, 2_048, 3_072)  # bits of Paillier keys; 0 is no encryption
+NOTHING_KNOWN = KnownDefences()
 Phase = Literal["prediction", "training"]
 Release = Callable[[FloatArray, Federation], FloatArray]  # scores, the rows they are of -> what is told of them
 
@@ -147,7 +148,7 @@ def predict(
     others: Federation,
     *,
     release: Release | None = None,
-    defence: Mapping[str, Array] = MappingProxyType({}),
+    defence: KnownDefences = NOTHING_KNOWN,
     batch: int = 65536,
 ) -> Transcript:
     """Score the federation's rows together; the transcript holds all that crossed.
@@ -175,8 +176,7 @@ def predict(
         }
     for name, array in model.arrays().items():
         log.seal(COORDINATOR, f"model/{name}", array)
-    for name, array in defence.items():
-        log.seal(COORDINATOR, f"defence/{name}", array)
+    defence.seal(log)
     log.seal(COORDINATOR, "other rows", others.values)
     log.seal(COORDINATOR, "other labels", others.label)
     for round, start in enumerate(range(0, len(federation), batch)):

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from plumbob.defences import DEFENCES, defence_named
-from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import BadInput, suggest
+from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Transcript
 
 REMARKS = "remarks"
@@ -42,17 +43,15 @@ def accuracy_of(log: Transcript) -> float | None:
 
 def seal_defence(log: Transcript, defence: Mapping[str, Mapping[str, object]]) -> None:
     """What everybody knows of the defences that the run had, by name with their settings."""
-    cut = [name for name, kind in DEFENCES.items() if isinstance(kind, type) and issubclass(kind, CutDefence)]
+    cut = [name for name, kind in DEFENCES.items() if isinstance(kind, type) and issubclass(kind, EmbeddingDefence)]
     for name, settings in defence.items():
         if name not in cut:
             raise BadInput(f"defence: '{name}' is none of a cut layer{suggest(name, cut)}")
         if not isinstance(settings, Mapping):
             raise BadInput(f"defence '{name}': expected its settings by name, got {type(settings).__name__}")
-        for key, value in defence_named(name, **settings).known().items():
-            log.seal(COORDINATOR, f"defence/{key}", value)
+        defence_named(name, **settings).known().seal(log)
 
 
 def defence_of(log: Transcript) -> str:
     """The names of the defences that the run is known to have had, as a plan writes them."""
-    sealed = [key.split("/") for key in log.sealed(COORDINATOR) if key.startswith("defence/")]
-    return "+".join(dict.fromkeys(parts[1] for parts in sealed)) or "none"
+    return "+".join(KnownDefences.sealed_in(log).names) or "none"

@@ -15,6 +15,7 @@ import plumbob
 from plumbob.attacks import attack_named
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
+from plumbob.known_defences import KnownDeeperCut, KnownGaussianMasking
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.modules import linear
 from plumbob.recorded.opening import open_recorded
@@ -395,7 +396,7 @@ def test_a_tap_is_for_one_run() -> None:
 
 def test_a_known_defence_of_the_loop_reaches_the_attacker() -> None:
     log = recorded(World(), defence={"gaussian_masking": {"sigma": 0.5}})
-    assert float(cut(log, THREATS["active-training"]).defence["gaussian_masking/sigma"]) == 0.5
+    assert cut(log, THREATS["active-training"]).defence[KnownGaussianMasking].sigma == 0.5
 
 
 def test_the_package_is_imported_without_torch() -> None:
@@ -413,7 +414,7 @@ def test_a_bottom_of_several_layers_is_known_to_be_one() -> None:
     with plumbob.tap(**settings) as tap:
         bottom(torch.from_numpy(shop)).sum().backward()
     view = cut(tap.transcript, THREATS["active-training"])
-    assert "deeper_cut/on" in view.defence
+    assert KnownDeeperCut in view.defence
     assert "not one linear layer" in " ".join(tap.remarks)
     guess = attack_named("binary_columns").run(view, np.random.default_rng(0))
     right = np.mean(guess.vectors == shop[:, 3:], axis=0)

@@ -16,12 +16,20 @@ Where several defences changed the scores it is that of the coarsest. Not change
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plumbob.bundle import Array
+from plumbob.known_defences import (
+    KnownCodebook,
+    KnownDefences,
+    KnownLabelOnly,
+    KnownNoise,
+    KnownPurifier,
+    KnownRounding,
+)
 from plumbob.later import Tensor, torch
 
 PURIFIED = 0.005  # how exactly a purified score is matched
@@ -56,28 +64,26 @@ def squared(scores: Tensor, others: Tensor) -> Tensor:
     return ((scores - others) ** 2).sum(dim=1)
 
 
-def meaning(defence: Mapping[str, Array]) -> Meaning | None:
+def meaning(defence: KnownDefences) -> Meaning | None:
     """What a known defence says of scores; None if it left them as they were."""
-    if "label_only/on" in defence:
+    if KnownLabelOnly in defence:
         return Meaning(_beyond_class, _half_named, math.inf, hard=True, fair=False)
-    if "codebook/words" in defence:
-        words = torch.tensor(np.asarray(defence["codebook/words"], dtype=np.float64))
+    codebook, purifier = defence.get(KnownCodebook), defence.get(KnownPurifier)
+    rounding, noise = defence.get(KnownRounding), defence.get(KnownNoise)
+    if codebook is not None and codebook.words is not None:
+        words = torch.tensor(np.asarray(codebook.words, dtype=np.float64))
         return Meaning(_codebook(words), lambda r: words.to(r)[_nearest(r, words)], 0.0, hard=True, fair=True)
-    if "rounding/on" in defence:
-        step, sigma = 10.0 ** -int(defence["rounding/digits"]), noise_width(defence)
+    if rounding is not None:
+        step, sigma = 10.0**-rounding.digits, 0.0 if noise is None else noise_width(noise)
         return Meaning(_interval(step), _filled_up, step + sigma, hard=sigma == 0.0, fair=True)
-    if "purifier/encode" in defence:
-        return Meaning(_purified(defence), _above_zero, PURIFIED, hard=False, fair=False)
-    if "noise/on" in defence:
-        return _noise(defence)
-    return None
+    if purifier is not None and purifier.layers is not None:
+        return Meaning(_purified(purifier.layers), _above_zero, PURIFIED, hard=False, fair=False)
+    return None if noise is None else _noise(noise)
 
 
-def noise_width(defence: Mapping[str, Array]) -> float:
-    """The scale of the noise that is left after averaging all answers about a row; 0 without noise."""
-    if "noise/on" not in defence:
-        return 0.0
-    return float(defence["noise/sigma"]) / math.sqrt(int(defence.get("noise/repeats", np.array(1))))
+def noise_width(noise: KnownNoise) -> float:
+    """The scale of the noise that is left after averaging all answers about a row."""
+    return noise.sigma / math.sqrt(noise.repeats)
 
 
 def _over(scores: Tensor, named: Tensor) -> Tensor:
@@ -130,11 +136,9 @@ def _filled_up(released: Tensor) -> Tensor:
     return released + rest / released.shape[1]
 
 
-def _purified(defence: Mapping[str, Array]) -> Misfit:
-    layers = [np.asarray(defence[f"purifier/{n}"]) for n in ("encode", "encode_bias", "decode", "decode_bias")]
-
+def _purified(layers: Sequence[Array]) -> Misfit:
     def misfit(scores: Tensor, released: Tensor) -> Tensor:
-        encode, encode_bias, decode, decode_bias = (torch.tensor(layer).to(scores) for layer in layers)
+        encode, encode_bias, decode, decode_bias = (torch.tensor(np.asarray(layer)).to(scores) for layer in layers)
         out = torch.relu(torch.relu(scores @ encode + encode_bias) @ decode + decode_bias)
         total = out.sum(dim=1, keepdim=True)
         made = torch.where(total > 0, out / total.clamp(min=1e-12), 1.0 / out.shape[1])
@@ -143,9 +147,9 @@ def _purified(defence: Mapping[str, Array]) -> Misfit:
     return misfit
 
 
-def _noise(defence: Mapping[str, Array]) -> Meaning:
-    sigma, left = float(defence["noise/sigma"]), noise_width(defence)
-    if not bool(defence["noise/clip"]):
+def _noise(noise: KnownNoise) -> Meaning:
+    sigma, left = noise.sigma, noise_width(noise)
+    if not noise.clip:
         return Meaning(squared, lambda r: _denoised(r, left), left, hard=False, fair=False)
     if left == sigma:
         return Meaning(_cut_once(sigma), lambda r: _denoised(r, sigma), sigma, hard=False, fair=False)

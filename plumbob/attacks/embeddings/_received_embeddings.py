@@ -8,7 +8,24 @@ import numpy as np
 
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.known_defences import (
+    KnownDeeperCut,
+    KnownGaussianMasking,
+    KnownLeftOut,
+    KnownMasquerade,
+    KnownQuantisedEmbeddings,
+    KnownRankReduction,
+)
 from plumbob.threats import View
+
+BLURRING = (
+    KnownGaussianMasking,
+    KnownQuantisedEmbeddings,
+    KnownMasquerade,
+    KnownRankReduction,
+    KnownDeeperCut,
+    KnownLeftOut,
+)
 
 
 @dataclass(frozen=True)
@@ -38,15 +55,14 @@ def embeddings(view: View) -> list[Embedding]:
 
 def noise(view: View) -> float:
     """The noise of every cell, from what is known of the defence."""
-    known = view.defence
-    variance = float(known["gaussian_masking/sigma"]) ** 2 if "gaussian_masking/sigma" in known else 0.0
-    if "quantised_embeddings/on" in known:
-        step = 2 * float(known["quantised_embeddings/reach"]) / (2 ** int(known["quantised_embeddings/bits"]) - 1)
-        variance += step**2 / (6 if bool(known["quantised_embeddings/dither"]) else 12)
+    masking, quantised = view.defence.get(KnownGaussianMasking), view.defence.get(KnownQuantisedEmbeddings)
+    variance = 0.0 if masking is None else masking.sigma**2
+    if quantised is not None:
+        step = 2 * quantised.reach / (2**quantised.bits - 1)
+        variance += step**2 / (6 if quantised.dither else 12)
     return float(np.sqrt(variance))
 
 
 def blurred(view: View) -> bool:
     """Whether a defence keeps columns from lying in the span exactly, as far as is known."""
-    changing = ("gaussian_masking", "quantised_embeddings", "masquerade", "rank_reduction", "deeper_cut", "left_out")
-    return any(f"{name}/on" in view.defence for name in changing)
+    return any(kind in view.defence for kind in BLURRING)

@@ -19,6 +19,7 @@ from plumbob.attacks.gradients._network_blocks import chain_of
 from plumbob.attacks.gradients._row_gradients import DEAD, ROOM, Bools, Separation, row_inputs
 from plumbob.attacks.gradients._worker_uploads import STILL, Gradients, Uploads
 from plumbob.federation import FloatArray
+from plumbob.known_defences import KnownSecureAggregation
 from plumbob.protocols.networks import first_linear
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def opened(uploads: Uploads) -> Opened | None:
         weights = separation.rows(uploads.gradients(top.party, key.replace("bias", "weight")))
         alive = row_inputs(weights, errors, separation.determined).values.reshape(shape)
     inputs, off, rounding = above, np.zeros(shape[:2]), 0.0
-    step = np.sqrt(len(names) / 12) * 2.0 ** -int(uploads.view.defence["secure_aggregation/bits"])
+    step = np.sqrt(len(names) / 12) * 2.0 ** -uploads.view.defence[KnownSecureAggregation].bits
     noise = step * np.linalg.norm(separation.inverse, axis=1)  # of a row's own sums
     for key, slope in reversed(chain):
         if slope is not None and alive is not None:
@@ -148,6 +149,6 @@ def _chain(module: torch.nn.Module, zeros: torch.Tensor) -> list[tuple[str, Slop
 def _summed(uploads: Uploads, names: list[str], key: str) -> Gradients:
     """The sum of the workers' gradients of one parameter, with the masks gone."""
     parts = [uploads.gradients(name, key) for name in names]
-    bits = int(uploads.view.defence["secure_aggregation/bits"])
+    bits = uploads.view.defence[KnownSecureAggregation].bits
     total = np.sum([part.values.astype(np.int64) for part in parts], axis=0)
     return Gradients(parts[0].rounds, np.ldexp(total.astype(np.float64), -bits), parts[0].cells)

@@ -11,7 +11,6 @@ the variance that the batches show. What a row put into a layer is then drawn to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,19 +19,25 @@ from scipy.special import ndtri
 
 from plumbob.attacks.gradients._row_gradients import Inputs, Separation
 from plumbob.attacks.gradients._worker_uploads import Gradients, Uploads
-from plumbob.bundle import Array
 from plumbob.federation import FloatArray, IntArray
+from plumbob.known_defences import (
+    KnownDefences,
+    KnownDpGradients,
+    KnownFakeGradients,
+    KnownQuantisedGradients,
+    KnownSparseGradients,
+)
 
-CHANGES = ("dp_gradients", "quantised_gradients", "sparse_gradients", "fake_gradients")
+CHANGES = (KnownDpGradients, KnownQuantisedGradients, KnownSparseGradients, KnownFakeGradients)
 WORK = 3e10  # operations that solving cell by cell may take
 EXACT = 1e-12  # share of the mean square that counts as the variance of an exact number
 LEAST = 1e-4  # share of what batches vary by that rows are taken to vary by at the least
 SURE = 0.5  # share of the expected fake number up to which a positive number counts as true
 
 
-def changed(defence: Mapping[str, Array]) -> bool:
+def changed(defence: KnownDefences) -> bool:
     """Whether numbers were changed before they were sent."""
-    return any(f"{name}/on" in defence for name in CHANGES)
+    return any(kind in defence for kind in CHANGES)
 
 
 @dataclass(frozen=True)
@@ -43,32 +48,37 @@ class Told:
     variance: FloatArray | None  # None: to be estimated from what the batches do not explain
 
 
-def orders_only(defence: Mapping[str, Array]) -> bool:
+def orders_only(defence: KnownDefences) -> bool:
     """Whether nothing but the order of a layer's cells is known."""
-    return "fake_gradients/on" in defence and not bool(defence["fake_gradients/literal"])
+    fake = defence.get(KnownFakeGradients)
+    return fake is not None and not fake.literal
 
 
-def told(defence: Mapping[str, Array], sent: Gradients, sizes: FloatArray, whole: int) -> Told:
+def told(defence: KnownDefences, sent: Gradients, sizes: FloatArray, whole: int) -> Told:
     """What the numbers sent of one parameter mean; `whole` is how many cells it has, `sizes` those of the batches."""
     values = sent.values.astype(np.float64)
     variance = np.zeros((len(values), 1))
     if orders_only(defence):
         return Told(values, None)
-    if "fake_gradients/on" in defence and values.shape[1] == whole:
-        values, variance = _unfaked(values, float(defence["fake_gradients/sigma"]))
-    if "sparse_gradients/on" in defence:
+    fake, sparse = defence.get(KnownFakeGradients), defence.get(KnownSparseGradients)
+    quantised, private = defence.get(KnownQuantisedGradients), defence.get(KnownDpGradients)
+    if fake is not None and values.shape[1] == whole:
+        values, variance = _unfaked(values, fake.sigma)
+    if sparse is not None:
         magnitude = np.abs(values)
         least = np.where(magnitude > 0, magnitude, np.inf).min(axis=1, keepdims=True)
-        missing = (values == 0) & (float(defence["sparse_gradients/share"]) < 1)
+        missing = (values == 0) & (sparse.share < 1)
         variance = variance + np.where(missing, np.where(np.isfinite(least), least, 0.0) ** 2 / 3, 0.0)
-    if "quantised_gradients/on" in defence:
-        bits, chance = int(defence["quantised_gradients/bits"]), bool(defence["quantised_gradients/stochastic"])
+    if quantised is not None:
+        bits, chance = quantised.bits, quantised.stochastic
         if bits == 1 and not chance:  # a sign and no more
             return Told(values, None)
         step = np.ptp(values, axis=1, keepdims=True) / (2**bits - 1)
         variance = variance + step**2 / (6 if chance else 12)
-    if "dp_gradients/on" in defence:
-        width = float(defence["dp_gradients/noise"]) * float(defence["dp_gradients/clip"])
+    if private is not None:
+        if private.noise is None:
+            return Told(values, None)
+        width = private.noise * private.clip
         variance = variance + (width / sizes[:, None]) ** 2
     return Told(values, variance)
 

@@ -21,6 +21,7 @@ from plumbob.attacks.gradients._defended_gradients import changed
 from plumbob.attacks.gradients._worker_uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.known_defences import KnownSecureAggregation
 from plumbob.later import Tensor, nn, torch
 from plumbob.protocols.gradients.split_training import TOP
 from plumbob.protocols.networks import one_thread
@@ -67,7 +68,7 @@ def _limit(uploads: Uploads) -> str:
     """What made-up gradients cannot be compared with."""
     if uploads.hidden:
         return "gradients are matched row by row, and row numbers mean nothing where indices are hidden"
-    if "secure_aggregation/on" in uploads.view.defence:
+    if KnownSecureAggregation in uploads.view.defence:
         return "gradients are matched worker by worker, and of masked ones only the sum over workers is known"
     return ""
 

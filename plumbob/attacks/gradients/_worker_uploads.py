@@ -17,6 +17,7 @@ from scipy import linalg
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
+from plumbob.known_defences import KnownHiddenIndices
 from plumbob.protocols.gradients.split_training import ROWS_TAKEN, TOP
 from plumbob.protocols.networks import NETWORKS, NetworkPlan, drawing, mixing
 from plumbob.threats import View
@@ -151,7 +152,7 @@ class Uploads:
     @property
     def hidden(self) -> bool:
         """Whether row numbers mean nothing, and no curious party knows what they stand for."""
-        return "hidden_indices/on" in self.view.defence and ROWS_TAKEN not in self.view.notes
+        return KnownHiddenIndices in self.view.defence and ROWS_TAKEN not in self.view.notes
 
     @cached_property
     def indicator(self) -> FloatArray:

@@ -40,6 +40,7 @@ from plumbob.attacks.gradients._worker_uploads import RANK, STILL, Uploads, Work
 from plumbob.crypto.cores import available
 from plumbob.errors import boolean
 from plumbob.federation import FloatArray, IntArray
+from plumbob.known_defences import KnownSecureAggregation
 from plumbob.protocols.networks import one_thread, precision, representation
 from plumbob.threats import View
 
@@ -83,7 +84,7 @@ class GradientPeeling(Attack):
         view = uploads.view
         if not uploads.static:
             return nothing(view, "rows without numbers are not followed while parameters move")
-        if changed(view.defence) or "secure_aggregation/on" in view.defence:
+        if changed(view.defence) or KnownSecureAggregation in view.defence:
             return nothing(view, "rows without numbers are not sought where a second defence changes gradients")
         layers = {worker.name: Peeled(uploads, worker).key for worker in uploads.attacked}
         renamed = hidden_rows.renamed(uploads, layers, rng)
@@ -135,7 +136,7 @@ def _of_one_type(parts: list[Peeled]) -> AbstractContextManager[None]:
 
 def _ways(uploads: Uploads, rng: np.random.Generator) -> Iterator[Peeled]:
     """How each worker's columns are found; none where only sums over workers are known and do not open."""
-    if "secure_aggregation/on" in uploads.view.defence:
+    if KnownSecureAggregation in uploads.view.defence:
         sums = aggregated_gradients.opened(uploads)
         yield from () if sums is None else (_Summed(uploads, worker, sums) for worker in uploads.attacked)
         return

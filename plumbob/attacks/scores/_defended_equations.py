@@ -11,7 +11,7 @@ No defence on the scores: the equations are those of ESA, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from plumbob.attacks._common.release_likelihood import meaning
 from plumbob.attacks.scores._column_prior import PSEUDO, from_complete_rows, row_shift
 from plumbob.attacks.scores.equation_solving import Equations, equations
-from plumbob.bundle import Array
 from plumbob.federation import FloatArray, IntArray
+from plumbob.known_defences import KnownDefences, KnownNoise, KnownRounding
 from plumbob.later import torch
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import View
@@ -65,14 +65,15 @@ def adapted(view: View, rng: np.random.Generator) -> Equations:
     return replace(system, right=right)
 
 
-def known_nearly(scores: FloatArray, defence: Mapping[str, Array]) -> NDArray[np.bool_]:
+def known_nearly(scores: FloatArray, defence: KnownDefences) -> NDArray[np.bool_]:
     """Rows whose rounded scores are all known within a hundredth part: the middle says it, and draws would hardly move."""
-    if "rounding/on" not in defence or "noise/on" in defence:
+    rounding = defence.get(KnownRounding)
+    if rounding is None or KnownNoise in defence:
         return np.zeros(len(scores), dtype=np.bool_)
-    return np.asarray((scores > 100.0 * 10.0 ** -float(defence["rounding/digits"])).all(axis=1))
+    return np.asarray((scores > 100.0 * 10.0**-rounding.digits).all(axis=1))
 
 
-def read(scores: FloatArray, defence: Mapping[str, Array]) -> Told | None:
+def read(scores: FloatArray, defence: KnownDefences) -> Told | None:
     """The meaning of released scores as a likelihood. None: they are as they were."""
     known = meaning(defence)
     if known is None:

@@ -23,6 +23,7 @@ from plumbob.attacks.scores.equation_solving import Equations, equations
 from plumbob.attacks.scores.posterior_mean import PosteriorMean, solve_with_rows
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.known_defences import KnownDpSgd, KnownDropout, KnownHideModel, KnownRounding, KnownVerification
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import Schema, View, WhiteBox
 
@@ -81,13 +82,13 @@ def answers(view: View, system: Equations) -> tuple[FloatArray, FloatArray]:
 
 def cut_off(view: View) -> float:
     """What a known defence may have cut off a score: 0 without one, infinite if it did more than rounding."""
-    changes = {key.split("/")[0] for key in view.defence if key.endswith("/on")} - HARMLESS
+    changes = set(view.defence.names) - {kind.name for kind in HARMLESS}
     if not changes:
         return 0.0
-    return float(10.0 ** -float(view.defence["rounding/digits"])) if changes == {"rounding"} else float("inf")
+    return 10.0 ** -view.defence[KnownRounding].digits if changes == {KnownRounding.name} else float("inf")
 
 
-HARMLESS = {"dp_sgd", "dropout", "hide_model", "verification"}  # the scores that they release are the model's own
+HARMLESS = (KnownDpSgd, KnownDropout, KnownHideModel, KnownVerification)  # the scores they release are the model's own
 
 
 def decode(

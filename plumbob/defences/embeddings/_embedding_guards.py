@@ -1,40 +1,36 @@
-"""What defences at the point `embeddings` have in common: each training of `split_network` gets a guard of its own."""
+"""What defences at the point `embeddings` have in common."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from plumbob.defences.base import Defence
+from plumbob.defences._guarded import GuardedDefence
 from plumbob.errors import BadInput
 from plumbob.protocols.base import Protocol
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
-from plumbob.protocols.embeddings.split_network import SplitNetwork
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol
 
 if TYPE_CHECKING:
     import torch
 
 
-class CutDefence(Defence):
+class EmbeddingDefence(GuardedDefence):
     """A change of what passive parties put into their bottom models, of these, or of what they send."""
 
     point = "embeddings"
-    last: ClassVar[bool] = False  # whether nothing may change the columns after it
     folds: ClassVar[bool] = False  # whether it lowers the rank of the first layer, which can be done once
 
     @abstractmethod
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Any]:
         """The guard of one training."""
 
     def protect(self, protocol: Protocol) -> Protocol:
-        if not isinstance(protocol, SplitNetwork):
-            return protocol
-        for other in protocol.guards:
-            if self.folds and isinstance(other, CutDefence) and other.folds:
+        for other in protocol.guards if isinstance(protocol, GuardedProtocol) else ():
+            if self.folds and isinstance(other, EmbeddingDefence) and other.folds:
                 raise BadInput(
                     f"{self.name}: the first layer's rank is lowered by {other.name} already; take one of them"
                 )
-        return protocol.guarded(self)
+        return super().protect(protocol)
 
 
 def folded(columns: int, rank: int, above: torch.nn.Module) -> torch.nn.Module:

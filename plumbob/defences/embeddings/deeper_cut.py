@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import copy
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import whole
 from plumbob.protocols.base import Protocol
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
 from plumbob.protocols.embeddings.split_network import AUTO, SplitNetwork
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 
-class DeeperCut(CutDefence):
+class DeeperCut(EmbeddingDefence):
     """So many `layers` below the cut."""
 
     name = "deeper_cut"
@@ -35,13 +34,5 @@ class DeeperCut(CutDefence):
         deeper.cut = self.layers
         return deeper
 
-    def begin(self, outline: CutOutline) -> CutGuard:
-        return _Deeper(self)
-
-
-class _Deeper(CutGuard):
-    def __init__(self, defence: DeeperCut) -> None:
-        self.defence = defence
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[DeeperCut]:
+        return EmbeddingGuard(self)  # the protocol itself was changed: no message is

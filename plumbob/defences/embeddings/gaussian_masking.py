@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import positive
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class GaussianMasking(CutDefence):
+class GaussianMasking(EmbeddingDefence):
     """Normal noise with deviation `sigma` on every output."""
 
     name = "gaussian_masking"
@@ -30,18 +29,12 @@ class GaussianMasking(CutDefence):
     def __init__(self, *, sigma: float = 0.1) -> None:
         self.sigma = positive("gaussian_masking: sigma", sigma)
 
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[GaussianMasking]:
         return _Noisy(self)
 
 
-class _Noisy(CutGuard):
-    def __init__(self, defence: GaussianMasking) -> None:
-        self.defence = defence
-
+class _Noisy(EmbeddingGuard[GaussianMasking]):
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
         import torch
 
         return outputs + torch.from_numpy(rng.normal(0, self.defence.sigma, tuple(outputs.shape))).to(outputs.dtype)
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

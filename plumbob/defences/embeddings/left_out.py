@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class LeftOut(CutDefence):
+class LeftOut(EmbeddingDefence):
     """All columns of two values are left out."""
 
     name = "left_out"
@@ -27,13 +26,13 @@ class LeftOut(CutDefence):
     summary = "passive parties keep their columns of two values out of the joint model"
     paper = "plumbob"
 
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[LeftOut]:
         return _LeftOut(self)
 
 
-class _LeftOut(CutGuard):
+class _LeftOut(EmbeddingGuard[LeftOut]):
     def __init__(self, defence: LeftOut) -> None:
-        self.defence = defence
+        super().__init__(defence)
         self._kept: dict[str, torch.Tensor] = {}
 
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
@@ -42,6 +41,3 @@ class _LeftOut(CutGuard):
         if party not in self._kept:
             self._kept[party] = torch.tensor([len(torch.unique(column)) > 2 for column in values.T]).to(values.dtype)
         return values * self._kept[party]
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

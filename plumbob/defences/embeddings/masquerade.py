@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence, folded
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, folded
 from plumbob.errors import BadInput, whole
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class Masquerade(CutDefence):
+class Masquerade(EmbeddingDefence):
     """So many made-up `columns` of bits, and a first layer with as much less rank."""
 
     name = "masquerade"
@@ -33,7 +32,7 @@ class Masquerade(CutDefence):
     def __init__(self, *, columns: int = 1) -> None:
         self.columns = whole("masquerade: columns", columns, 1, 10_000)
 
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Masquerade]:
         for party, columns in outline.columns.items():
             if columns <= self.columns:
                 raise BadInput(
@@ -42,10 +41,7 @@ class Masquerade(CutDefence):
         return _Masqueraded(self)
 
 
-class _Masqueraded(CutGuard):
-    def __init__(self, defence: Masquerade) -> None:
-        self.defence = defence
-
+class _Masqueraded(EmbeddingGuard[Masquerade]):
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
         import torch
 
@@ -55,6 +51,3 @@ class _Masqueraded(CutGuard):
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
         true = columns - self.defence.columns
         return folded(true, true - self.defence.columns, module)  # which has as many inputs as before
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import boolean, positive, whole
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class QuantisedEmbeddings(CutDefence):
+class QuantisedEmbeddings(EmbeddingDefence):
     """Outputs in a few levels between -`reach` and `reach`; what is beyond is cut off."""
 
     name = "quantised_embeddings"
@@ -32,14 +31,11 @@ class QuantisedEmbeddings(CutDefence):
         self.dither = boolean("quantised_embeddings: dither", dither)
         self.reach = positive("quantised_embeddings: reach", reach)
 
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[QuantisedEmbeddings]:
         return _Levels(self)
 
 
-class _Levels(CutGuard):
-    def __init__(self, defence: QuantisedEmbeddings) -> None:
-        self.defence = defence
-
+class _Levels(EmbeddingGuard[QuantisedEmbeddings]):
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
         import torch
 
@@ -49,6 +45,3 @@ class _Levels(CutGuard):
             place = place + torch.from_numpy(rng.random(tuple(outputs.shape)) - 0.5).to(outputs.dtype)
         sent: torch.Tensor = place.round().clamp(0, most) * (2 * reach / most) - reach
         return sent
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence, folded
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, folded
 from plumbob.errors import BadInput, whole
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class RankReduction(CutDefence):
+class RankReduction(EmbeddingDefence):
     """A first layer of this `rank`; 0 is one less than the party has columns."""
 
     name = "rank_reduction"
@@ -29,7 +28,7 @@ class RankReduction(CutDefence):
     def __init__(self, *, rank: int = 0) -> None:
         self.rank = whole("rank_reduction: rank", rank, 0, 100_000)
 
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[RankReduction]:
         for party, columns in outline.columns.items():
             if columns <= max(self.rank, 1):
                 raise BadInput(
@@ -39,10 +38,7 @@ class RankReduction(CutDefence):
         return _Reduced(self)
 
 
-class _Reduced(CutGuard):
-    def __init__(self, defence: RankReduction) -> None:
-        self.defence = defence
-
+class _Reduced(EmbeddingGuard[RankReduction]):
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
         from torch import nn
 
@@ -52,6 +48,3 @@ class _Reduced(CutGuard):
             return folded(columns, rank, thin.to(module.weight.dtype))
         widened = nn.Linear(rank, columns, bias=False).to(next(module.parameters()).dtype)
         return folded(columns, rank, nn.Sequential(widened, module))
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

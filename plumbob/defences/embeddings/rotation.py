@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
-from plumbob.defences.embeddings._embedding_guards import CutDefence
+from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.federation import FloatArray
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class Rotation(CutDefence):
+class Rotation(EmbeddingDefence):
     """Columns times a secret orthogonal matrix."""
 
     name = "rotation"
@@ -27,13 +26,13 @@ class Rotation(CutDefence):
     summary = "passive parties turn their columns by a secret orthogonal matrix; what outputs span stays the same"
     paper = "plumbob"
 
-    def begin(self, outline: CutOutline) -> CutGuard:
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Rotation]:
         return _Rotated(self)
 
 
-class _Rotated(CutGuard):
+class _Rotated(EmbeddingGuard[Rotation]):
     def __init__(self, defence: Rotation) -> None:
-        self.defence = defence
+        super().__init__(defence)
         self._turns: dict[str, FloatArray] = {}
 
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
@@ -42,9 +41,6 @@ class _Rotated(CutGuard):
         if party not in self._turns:
             self._turns[party] = random_orthogonal(values.shape[1], rng)
         return values @ torch.from_numpy(self._turns[party]).to(values.dtype)
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()
 
 
 def random_orthogonal(size: int, rng: np.random.Generator) -> FloatArray:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.defences.scores.dp_sgd import noise_for
 from plumbob.errors import BadInput, boolean, positive
-from plumbob.protocols.gradients.split_training import Guard, Outline, Upload
+from plumbob.known_defences import KnownDefences, KnownDpGradients
+from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
 
 if TYPE_CHECKING:
     import torch
@@ -43,16 +43,21 @@ class DpGradients(GradientDefence):
         self.clip = positive("dp_gradients: clip", clip)
         self.amplified = boolean("dp_gradients: amplified", amplified)
 
-    def begin(self, outline: Outline) -> Guard:
+    def known(self, noise: float | None = None) -> KnownDefences:
+        """The settings, and the noise multiplier of a training."""
+        return KnownDefences.of(KnownDpGradients(self.epsilon, self.delta, self.clip, self.amplified, noise))
+
+    def begin(self, outline: GradientOutline) -> GradientGuard[DpGradients]:
         rate, steps = outline.batch_size / outline.rows, outline.rounds
         if not self.amplified:
             rate, steps = 1.0, outline.most
         return _Noisy(self, noise_for(self.epsilon, self.delta, rate, steps, self.name))
 
 
-class _Noisy(Guard):
+class _Noisy(GradientGuard[DpGradients]):
     def __init__(self, defence: DpGradients, noise: float) -> None:
-        self.defence, self.noise = defence, noise
+        super().__init__(defence)
+        self.noise = noise
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
         import torch
@@ -68,5 +73,5 @@ class _Noisy(Guard):
             sent[key] = clipped + width * torch.from_numpy(rng.standard_normal(clipped.shape, dtype=np.float32))
         return sent
 
-    def known(self) -> dict[str, Array]:
-        return self.defence.known() | {f"{self.defence.name}/noise": np.array(self.noise)}
+    def known(self) -> KnownDefences:
+        return self.defence.known(self.noise)

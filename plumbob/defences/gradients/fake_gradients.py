@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, boolean, not_negative, positive, whole
-from plumbob.protocols.gradients.split_training import Guard, Outline, Upload
+from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
 
 if TYPE_CHECKING:
     import torch
@@ -43,13 +42,13 @@ class FakeGradients(GradientDefence):
         self.tau = not_negative("fake_gradients: tau", tau)
         self.literal = boolean("fake_gradients: literal", literal)
 
-    def begin(self, outline: Outline) -> Guard:
+    def begin(self, outline: GradientOutline) -> GradientGuard[FakeGradients]:
         return _Fakes(self)
 
 
-class _Fakes(Guard):
+class _Fakes(GradientGuard[FakeGradients]):
     def __init__(self, defence: FakeGradients) -> None:
-        self.defence = defence
+        super().__init__(defence)
         self._candidates: dict[tuple[int, ...], tuple[list[torch.Tensor], torch.Tensor]] = {}
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -94,6 +93,3 @@ class _Fakes(Guard):
         drawn = [rng.standard_normal((kept, size), dtype=np.float32) for size in sizes]
         layers = [self.defence.sigma * torch.from_numpy(-np.sort(-layer, axis=1)) for layer in drawn]
         return layers, torch.stack([layer.pow(2).sum(dim=1) for layer in layers]).sum(dim=0)
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

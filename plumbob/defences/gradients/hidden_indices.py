@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.federation import IntArray
-from plumbob.protocols.gradients.split_training import Guard, Outline
+from plumbob.protocols.guards import GradientGuard, GradientOutline
 
 
 class HiddenIndices(GradientDefence):
@@ -25,16 +24,10 @@ class HiddenIndices(GradientDefence):
     def changes(self, point: str) -> bool:
         return False  # it changes which rows gradients are of, and no gradient
 
-    def begin(self, outline: Outline) -> Guard:
+    def begin(self, outline: GradientOutline) -> GradientGuard[HiddenIndices]:
         return _Hidden(self)
 
 
-class _Hidden(Guard):
-    def __init__(self, defence: HiddenIndices) -> None:
-        self.defence = defence
-
+class _Hidden(GradientGuard[HiddenIndices]):
     def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray:
         return np.asarray(rng.permutation(total)[rows])
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import boolean, whole
-from plumbob.protocols.gradients.split_training import Guard, Outline, Upload
+from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
 
 if TYPE_CHECKING:
     import torch
@@ -31,14 +30,11 @@ class QuantisedGradients(GradientDefence):
         self.bits = whole("quantised_gradients: bits", bits, 1, 16)
         self.stochastic = boolean("quantised_gradients: stochastic", stochastic)
 
-    def begin(self, outline: Outline) -> Guard:
+    def begin(self, outline: GradientOutline) -> GradientGuard[QuantisedGradients]:
         return _Levels(self)
 
 
-class _Levels(Guard):
-    def __init__(self, defence: QuantisedGradients) -> None:
-        self.defence = defence
-
+class _Levels(GradientGuard[QuantisedGradients]):
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
         return {key: self._rounded(gradient, rng) for key, gradient in upload.gradients.items()}
 
@@ -58,6 +54,3 @@ class _Levels(Guard):
         level = place.round() if chance is None else (place + chance).floor().clamp_max(2**bits - 1)
         rounded: torch.Tensor = low + level * step
         return rounded
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.crypto.masking import fixed_point, from_generator, opened_sum, pairwise_masks
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
-from plumbob.protocols.gradients.split_training import TOP, Arrived, Guard, Outline, Upload
+from plumbob.protocols.gradients.split_training import TOP
+from plumbob.protocols.guards import Arrived, GradientGuard, GradientOutline, Upload
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +38,7 @@ class SecureAggregation(GradientDefence):
     def __init__(self, *, bits: int = 32) -> None:
         self.bits = whole("secure_aggregation: bits", bits, 8, 48)
 
-    def begin(self, outline: Outline) -> Guard:
+    def begin(self, outline: GradientOutline) -> GradientGuard[SecureAggregation]:
         shapes = {name: dict(parts) for name, parts in outline.shapes.items() if name != TOP}
         if len(shapes) < 2:
             raise BadInput(f"secure_aggregation: expected at least 2 workers, got {len(shapes)}")
@@ -51,9 +51,10 @@ class SecureAggregation(GradientDefence):
         return _Masked(self, list(shapes))
 
 
-class _Masked(Guard):
+class _Masked(GradientGuard[SecureAggregation]):
     def __init__(self, defence: SecureAggregation, workers: list[str]) -> None:
-        self.defence, self.workers = defence, workers
+        super().__init__(defence)
+        self.workers = workers
         self._round, self._masks = -1, dict[str, dict[str, IntArray]]()
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -79,6 +80,3 @@ class _Masked(Guard):
         parts = [arrived[name] for name in self.workers]
         mean = {key: opened_sum([part[key] for part in parts], self.defence.bits) / len(parts) for key in parts[0]}
         return arrived | dict.fromkeys(self.workers, mean)
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

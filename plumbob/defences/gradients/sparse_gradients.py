@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, positive
-from plumbob.protocols.gradients.split_training import Guard, Outline, Upload
+from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
 
 if TYPE_CHECKING:
     import torch
@@ -32,14 +31,11 @@ class SparseGradients(GradientDefence):
         if share > 1:
             raise BadInput(f"sparse_gradients: share: expected a number of at most 1, got {share!r}")
 
-    def begin(self, outline: Outline) -> Guard:
+    def begin(self, outline: GradientOutline) -> GradientGuard[SparseGradients]:
         return _Sparse(self)
 
 
-class _Sparse(Guard):
-    def __init__(self, defence: SparseGradients) -> None:
-        self.defence = defence
-
+class _Sparse(GradientGuard[SparseGradients]):
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
         import torch
 
@@ -49,6 +45,3 @@ class _Sparse(Guard):
             top = torch.topk(flat.abs(), math.ceil(self.defence.share * len(flat))).indices
             sent[key] = torch.zeros_like(flat).scatter_(0, top, flat[top]).view(gradient.shape)
         return sent
-
-    def known(self) -> dict[str, Array]:
-        return self.defence.known()

@@ -12,10 +12,10 @@ import warnings
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.base import Defence, training_scores, watched
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
+from plumbob.known_defences import KnownCodebook, KnownDefences
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 
 
@@ -75,6 +75,5 @@ class Codebook(Defence):
         codebook = self._codebook = make_codebook(training_scores(self.name, model), self.levels)
         return lambda scores, _: encode(scores, codebook)
 
-    def known(self) -> dict[str, Array]:
-        words = {} if self._codebook is None else {"codebook/words": self._codebook}
-        return super().known() | words
+    def known(self) -> KnownDefences:
+        return KnownDefences.of(KnownCodebook(levels=self.levels, words=self._codebook))

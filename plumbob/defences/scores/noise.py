@@ -13,10 +13,10 @@ import hashlib
 import numpy as np
 
 from plumbob import bundle
-from plumbob.bundle import Array
 from plumbob.defences.base import Defence
 from plumbob.errors import BadInput, whole
 from plumbob.federation import Federation, FloatArray
+from plumbob.known_defences import KnownDefences, KnownNoise
 from plumbob.protocols.base import Model, PredictionProtocol, Release
 
 MOST = 10_000  # questions about one row
@@ -60,5 +60,6 @@ class Noise(Defence):
 
         return lambda scores, _: np.asarray(sum(answer(scores) for _ in range(self.repeats)) / self.repeats)
 
-    def known(self) -> dict[str, Array]:
-        return {key: value for key, value in super().known().items() if key != "noise/seed"}
+    def known(self) -> KnownDefences:
+        """All settings but the seed."""
+        return KnownDefences.of(KnownNoise(sigma=self.sigma, clip=self.clip, repeats=self.repeats))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.bundle import Array
 from plumbob.defences.base import Defence, training_scores, watched
 from plumbob.defences.scores.noise import as_scores
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
+from plumbob.known_defences import KnownDefences, KnownPurifier
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 
 MOST = 2_000  # scores learnt from
@@ -91,7 +91,6 @@ class Purifier(Defence):
         purify = self._autoencoder = train(examples)
         return lambda scores, _: purify(scores)
 
-    def known(self) -> dict[str, Array]:
-        if self._autoencoder is None:
-            return super().known()
-        return super().known() | {f"purifier/{key}": value for key, value in vars(self._autoencoder).items()}
+    def known(self) -> KnownDefences:
+        trained = {} if self._autoencoder is None else vars(self._autoencoder)
+        return KnownDefences.of(KnownPurifier(**trained))

@@ -17,6 +17,7 @@ import numpy as np
 from plumbob.crypto import paillier, plain
 from plumbob.errors import BadInput
 from plumbob.federation import IntArray
+from plumbob.known_defences import KnownDefences
 from plumbob.protocols.sums import _histogram_boosting as boosting
 from plumbob.protocols.sums._gradient_plaintexts import Layout
 from plumbob.protocols.sums._histogram_boosting import Loss
@@ -45,7 +46,7 @@ def audit_gradients(transcript: Transcript, loss: Loss = "logistic") -> list[Tre
     For boosted trees on all rows, without blinding or noise: those change the sums on purpose.
     """
     own, model = transcript.sealed(transcript.active), transcript.sealed(COORDINATOR)
-    if any(name.startswith("defence/") for name in model):
+    if KnownDefences.within(model):
         raise BadInput("gradients cannot be audited by sums that a defence has changed; audit a run without it")
     layout = Layout.from_array(own["notes/layout"])
     label, start = own["label"].astype(np.float64), float(model["model/start"][0])

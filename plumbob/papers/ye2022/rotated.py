@@ -7,30 +7,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbob.federation import FloatArray
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
+from plumbob.known_defences import KnownDefences
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 
 if TYPE_CHECKING:
     import torch
 
 
-class Rotated(CutGuard):
+class Rotated:
     """(W, X) becomes (W U', X U'), so that the first outputs are the same."""
 
     def __init__(self, turn: FloatArray) -> None:
         self.turn = turn
 
-    def begin(self, outline: CutOutline) -> CutGuard:
-        return self
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Rotated]:
+        return _Rotated(self)
 
+    def known(self) -> KnownDefences:
+        return KnownDefences()
+
+
+class _Rotated(EmbeddingGuard[Rotated]):
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
         import torch
 
-        return values @ torch.from_numpy(self.turn.T).to(values.dtype)
+        return values @ torch.from_numpy(self.defence.turn.T).to(values.dtype)
 
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
         import torch
 
         with torch.no_grad():
             weight = module.get_parameter("weight")
-            weight.copy_(weight @ torch.from_numpy(self.turn.T).to(weight.dtype))
+            weight.copy_(weight @ torch.from_numpy(self.defence.turn.T).to(weight.dtype))
         return module

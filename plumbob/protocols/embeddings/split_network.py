@@ -14,10 +14,9 @@ party opens the sum over them and nothing else; those of prediction are its note
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -25,8 +24,8 @@ from plumbob.bundle import Array
 from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwise_masks
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray, Party, shape_of
-from plumbob.protocols.base import IN_THE_CLEAR, MASKED, TrainingProtocol, note, opened
-from plumbob.protocols.embeddings._cut_guards import CutGuarding, CutOutline
+from plumbob.protocols.base import IN_THE_CLEAR, MASKED, note, opened
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]
 Aggregation = Literal["none", "masked"]
+EmbeddingGuarding = Guarding[EmbeddingOutline, EmbeddingGuard[Any]]
 MOMENTUM = 0.9
 DROPS = (3, 6, 9)  # tenths of the epochs after which the learning rate is divided by 10
 BITS = 32  # after the binary point of masked outputs
@@ -43,7 +43,7 @@ TESTED = 10_000  # rows of other people that the test accuracy is taken on
 AUTO = "auto"
 
 
-class SplitNetwork(TrainingProtocol):
+class SplitNetwork(GuardedProtocol):
     """Bottom models at the parties, the top model at the active one. Any `torch.nn.Module` by name."""
 
     name = "split_network"
@@ -71,7 +71,7 @@ class SplitNetwork(TrainingProtocol):
         aggregation: Aggregation = "none",
         double: bool = False,
         archive_mb: int = 200,
-        guards: Sequence[CutGuarding] = (),
+        guards: Sequence[EmbeddingGuarding] = (),
     ) -> None:
         if not isinstance(hidden, list | tuple) or not hidden:
             raise BadInput(f"hidden: expected the widths of at least one layer, got {hidden!r}")
@@ -89,7 +89,7 @@ class SplitNetwork(TrainingProtocol):
         self.batch_size = whole("batch_size", batch_size, 1)
         self.double = boolean("double", double)  # 64-bit numbers
         self.archive_mb = whole("archive_mb", archive_mb, 1)
-        self.guards = tuple(guards)
+        self.guards: tuple[EmbeddingGuarding, ...] = tuple(guards)
 
     @property
     def encryption(self) -> str:
@@ -100,12 +100,6 @@ class SplitNetwork(TrainingProtocol):
         """Of the cut layer: how many numbers a passive party sends for a row."""
         return self.hidden[0]
 
-    def guarded(self, guard: CutGuarding) -> SplitNetwork:
-        """The same protocol with one more guard; what must come last stays last."""
-        changed = copy.copy(self)
-        changed.guards = tuple(sorted((*self.guards, guard), key=lambda one: getattr(one, "last", False)))
-        return changed
-
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         if self.aggregation == "masked" and len(federation.passive) < 2:
             raise BadInput("aggregation: masked outputs need at least 2 passive parties, got 1; nothing hides in a sum")
@@ -113,8 +107,7 @@ class SplitNetwork(TrainingProtocol):
         with one_thread(), seeded(rng):
             run = _Run(self, federation, log, rng)
             for guard in run.guards:
-                for name, array in guard.known().items():
-                    log.seal(COORDINATOR, f"defence/{name}", array)
+                guard.known().seal(log)
             losses = [run.epoch(number) for number in range(self.epochs)]
             run.ask()
             log.seal(COORDINATOR, "training loss", np.array(losses))
@@ -168,7 +161,7 @@ class _Run:
         # Batches are the same with and without a defence: its draws come from a generator of their own.
         self.order, self.secret = (np.random.default_rng(self.rng.integers(2**63 - 1, size=4)) for _ in range(2))
         columns = {name: len(federation[name].columns) for name in federation.passive}
-        outline = CutOutline(len(federation), columns, protocol.width, protocol.cut)
+        outline = EmbeddingOutline(len(federation), columns, protocol.width, protocol.cut)
         self.guards = [guarding.begin(outline) for guarding in protocol.guards]
         self.label = torch.from_numpy(federation.label)
         self.top = protocol.top_of(len(federation.classes))

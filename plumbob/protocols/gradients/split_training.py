@@ -11,18 +11,18 @@ The server gets no output and no label, only sums over a batch: (1/K) sum over n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, get_args
-from typing import Protocol as Interface
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
-from plumbob.protocols.base import IN_THE_CLEAR, TrainingProtocol, opened
+from plumbob.protocols.base import IN_THE_CLEAR, opened
 from plumbob.protocols.gradients._round_archive import Archive
+from plumbob.protocols.guards import Arrived, GradientGuard, GradientOutline, GuardedProtocol, Guarding, Upload
 from plumbob.protocols.networks import MOST_OUTPUTS, MOST_WIDTH, NetworkPlan, known_network, mixing, one_thread, seeded
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -31,87 +31,13 @@ if TYPE_CHECKING:
 
 Optimizer = Literal["static", "sgd", "adam"]
 Batches = Literal["epochs", "random"]
+GradientGuarding = Guarding[GradientOutline, GradientGuard[Any]]
 TOP = "top"  # the active party's second network, over all outputs
 ROWS_TAKEN = "rows taken"  # a note of the parties: which rows the server's numbers stood for, round after round
 TESTED = 2_000  # rows of other people that the test accuracy is taken on
 
 
-@dataclass(frozen=True)
-class Upload:
-    """What one party is about to send up in a round. `gradients` are means over the batch, by parameter."""
-
-    party: str
-    round: int
-    module: torch.nn.Module
-    inputs: torch.Tensor
-    output_gradients: torch.Tensor  # of the batch's mean loss, row by row
-    gradients: dict[str, torch.Tensor]
-
-    def by_row(self) -> dict[str, torch.Tensor]:
-        """The gradient of every row's own loss, for defences that clip row by row."""
-        import torch
-
-        parameters = {name: p.detach() for name, p in self.module.named_parameters()}
-        where = f"the network of '{self.party}'"
-        if mixing(self.module):
-            raise BadInput(
-                f"{where} has {mixing(self.module)}, which mixes rows: a row has no gradient of its own to clip"
-            )
-
-        def one(parts: dict[str, torch.Tensor], row: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
-            out = torch.func.functional_call(self.module, parts, (row[None],))
-            total: torch.Tensor = (out[0] * above).sum()
-            return total
-
-        grads = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0, 0))
-        try:
-            return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
-        except RuntimeError as error:  # as for dropout, or numbers taken out of tensors
-            raise BadInput(f"{where} gives no gradients row by row: {str(error).splitlines()[0]}") from error
-
-
-Arrived = dict[str, dict[str, Array]]  # by party and parameter, what the server got in one round
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What is agreed before the first round."""
-
-    rows: int
-    rounds: int
-    batch_size: int
-    most: int  # rounds that the most used row is in
-    plans: Mapping[str, NetworkPlan]  # by party, the top network among them
-    shapes: Mapping[str, Mapping[str, tuple[int, ...]]]  # of parameters, by party
-
-
-class Guard:
-    """A defence at the point `gradients`, in one training. Override what it changes; the rest leaves all as it is."""
-
-    def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
-        """What a party sends in place of its gradients."""
-        return upload.gradients
-
-    def rows(self, rows: IntArray, total: int, round: int, rng: np.random.Generator) -> IntArray:
-        """The rows that the parties take when the server asks for `rows`."""
-        return rows
-
-    def received(self, arrived: Arrived) -> Arrived:
-        """The gradients with which the server takes its step."""
-        return arrived
-
-    def known(self) -> dict[str, Array]:
-        """What the server knows of the defence."""
-        return {}
-
-
-class Guarding(Interface):
-    """What makes a guard for each training."""
-
-    def begin(self, outline: Outline) -> Guard: ...
-
-
-class SplitTraining(TrainingProtocol):
+class SplitTraining(GuardedProtocol):
     """Workers with networks of their own, a server with the gradients. Any `torch.nn.Module` by name."""
 
     name = "split_training"
@@ -136,7 +62,7 @@ class SplitTraining(TrainingProtocol):
         learning_rate: float = 0.001,
         double: bool = False,
         archive_mb: int = 1_000,
-        guards: Sequence[Guarding] = (),
+        guards: Sequence[GradientGuarding] = (),
     ) -> None:
         self.network = network if network == "auto" else known_network("network", network)
         self.top = known_network("top", top)
@@ -150,7 +76,7 @@ class SplitTraining(TrainingProtocol):
         self.learning_rate = positive("learning_rate", learning_rate)
         self.double = boolean("double", double)  # 64-bit numbers
         self.archive_mb = whole("archive_mb", archive_mb, 1)
-        self.guards = tuple(guards)
+        self.guards: tuple[GradientGuarding, ...] = tuple(guards)
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         self.ready(len(federation))
@@ -162,8 +88,7 @@ class SplitTraining(TrainingProtocol):
         with seeded(rng):
             run = _Run(self, federation, log, rng)
         for guard in run.guards:
-            for name, array in guard.known().items():
-                log.seal(COORDINATOR, f"defence/{name}", array)
+            guard.known().seal(log)
         with one_thread():
             losses = [run.round(number) for number in range(run.rounds)]
         run.seal_rows()
@@ -236,11 +161,11 @@ class _Run:
         everything = [p for module in self.modules.values() for p in module.parameters()]
         self.optimizer = None if kind is None else kind(everything, lr=protocol.learning_rate)
 
-    def _outline(self) -> Outline:
+    def _outline(self) -> GradientOutline:
         used = np.bincount(np.concatenate(self.order), minlength=len(self.federation))
         shapes = {name: {k: tuple(p.shape) for k, p in m.named_parameters()} for name, m in self.modules.items()}
         size = self.protocol.batch_size
-        return Outline(len(self.federation), self.rounds, size, int(used.max()), self.plans, shapes)
+        return GradientOutline(len(self.federation), self.rounds, size, int(used.max()), self.plans, shapes)
 
     def seal_rows(self) -> None:
         """What every party knows of the batches where the server's numbers mean something else."""

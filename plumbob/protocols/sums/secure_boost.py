@@ -19,6 +19,7 @@ from plumbob.bundle import Array
 from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.scores._trees import DEEPEST, LEAF
 from plumbob.protocols.sums import _histogram_boosting as boosting
@@ -103,9 +104,9 @@ class SecureBoost(TrainingProtocol):
         )
         note(log, federation.active, "layout", layout.array())
         if self.blinding:
-            log.seal(COORDINATOR, "defence/blinding/on", np.array(True))
+            KnownDefences.of(KnownBlinding()).seal(log)
         if self.epsilon:
-            log.seal(COORDINATOR, "defence/dp_histograms/epsilon", np.array(self.epsilon))
+            KnownDefences.of(KnownDpHistograms(self.epsilon)).seal(log)
         rows_rng, code_rng, noise_rng = rng.spawn(3)  # so that a code or a defence changes no row of a sample
         passive = {
             name: self._passive(federation[name], log, federation.active, key, layout, largest, noise_rng)

@@ -16,8 +16,18 @@ from plumbob.defences.scores.label_only import one_hot
 from plumbob.defences.scores.noise import as_scores
 from plumbob.defences.scores.purifier import Autoencoder, train
 from plumbob.defences.scores.rounding import round_down
-
-ON = np.array(True)
+from plumbob.known_defences import (
+    KnownCodebook,
+    KnownDefence,
+    KnownDefences,
+    KnownDropout,
+    KnownHideModel,
+    KnownLabelOnly,
+    KnownNoise,
+    KnownPurifier,
+    KnownRounding,
+    KnownVerification,
+)
 
 
 def drawn(seed: int, rows: int = 40, classes: int = 4) -> np.ndarray:
@@ -33,22 +43,25 @@ def learnt() -> tuple[np.ndarray, Autoencoder]:
 def releases(scores: np.ndarray) -> dict[str, tuple[np.ndarray, Meaning]]:
     """What each deterministic defence tells of scores, and what it means."""
     words, purify = learnt()
-    known = {
-        "rounding": (round_down(scores, 2), {"rounding/on": ON, "rounding/digits": np.array(2)}),
-        "label_only": (one_hot(scores), {"label_only/on": ON}),
-        "codebook": (encode(scores, words), {"codebook/on": ON, "codebook/words": words}),
-        "purifier": (purify(scores), {f"purifier/{key}": value for key, value in vars(purify).items()}),
+    known: dict[str, tuple[np.ndarray, KnownDefence]] = {
+        "rounding": (round_down(scores, 2), KnownRounding(2)),
+        "label_only": (one_hot(scores), KnownLabelOnly()),
+        "codebook": (encode(scores, words), KnownCodebook(3, words)),
+        "purifier": (purify(scores), KnownPurifier(**vars(purify))),
     }
-    return {name: (told, read) for name, (told, has) in known.items() if (read := meaning(has)) is not None}
+    return {
+        name: (told, read)
+        for name, (told, has) in known.items()
+        if (read := meaning(KnownDefences.of(has))) is not None
+    }
 
 
 def misfit(read: Meaning, scores: np.ndarray, told: np.ndarray) -> np.ndarray:
     return read.misfit(torch.tensor(scores), torch.tensor(told)).numpy()
 
 
-def noise(sigma: float, clip: bool, repeats: int = 1) -> dict[str, np.ndarray]:
-    settings = {"noise/sigma": np.array(sigma), "noise/clip": np.array(clip), "noise/repeats": np.array(repeats)}
-    return {"noise/on": ON} | settings
+def noise(sigma: float, clip: bool, repeats: int = 1) -> KnownDefences:
+    return KnownDefences.of(KnownNoise(sigma, clip, repeats))
 
 
 @settings(deadline=None, max_examples=15)
@@ -72,14 +85,14 @@ def test_the_middle_fits_and_has_a_logarithm(name: str) -> None:
 
 
 def test_rounding_is_the_distance_to_the_interval() -> None:
-    read = meaning({"rounding/on": ON, "rounding/digits": np.array(1)})
+    read = meaning(KnownDefences.of(KnownRounding(1)))
     assert read is not None
     found = misfit(read, np.array([[0.55, 0.45], [0.75, 0.25], [0.3, 0.7]]), np.tile([0.5, 0.4], (3, 1)))
     assert found == pytest.approx([0.0, 0.15**2 + 0.15**2, 0.2**2 + 0.2**2])
 
 
 def test_label_only_is_the_lead_of_another_class() -> None:
-    read = meaning({"label_only/on": ON})
+    read = meaning(KnownDefences.of(KnownLabelOnly()))
     assert read is not None
     assert misfit(read, np.array([[0.2, 0.5, 0.3]]), np.array([[1.0, 0.0, 0.0]])) == pytest.approx([0.3**2])
 
@@ -96,10 +109,8 @@ def test_codebook_is_never_more_than_the_distance_to_the_word_and_has_a_slope_ou
 
 
 def test_averaging_k_answers_leaves_a_kth_of_the_variance() -> None:
-    assert noise_width(noise(0.3, False, 9)) == pytest.approx(0.1)
-    assert noise_width({}) == 0.0
-    old = {key: value for key, value in noise(0.3, False).items() if key != "noise/repeats"}
-    assert noise_width(old) == 0.3  # a view from before there were repeats
+    assert noise_width(KnownNoise(0.3, False, 9)) == pytest.approx(0.1)
+    assert noise_width(KnownNoise(0.3, False)) == 0.3
 
 
 def test_the_mean_of_many_clipped_answers_is_read_without_its_bias() -> None:
@@ -120,16 +131,16 @@ def test_a_noisy_score_below_zero_has_a_middle_above_it() -> None:
 
 
 def test_scores_that_nobody_changed_have_no_other_meaning() -> None:
-    assert meaning({}) is None
-    assert meaning({"dropout/on": ON, "verification/on": ON, "hide_model/on": ON}) is None
+    assert meaning(KnownDefences()) is None
+    assert meaning(KnownDefences.of(KnownDropout(0.5), KnownVerification(0.01), KnownHideModel())) is None
 
 
 def test_of_several_defences_the_coarsest_counts() -> None:
-    both = {"rounding/on": ON, "rounding/digits": np.array(2)} | noise(0.1, False)
+    both = KnownDefences.of(KnownRounding(2)) | noise(0.1, False)
     read = meaning(both)
     assert read is not None
     assert not read.hard  # noise comes before the digits are cut: nothing is certain
     assert read.width == pytest.approx(0.11)
-    labelled = meaning(both | {"label_only/on": ON})
+    labelled = meaning(both | KnownDefences.of(KnownLabelOnly()))
     assert labelled is not None
     assert labelled.width == np.inf

@@ -18,6 +18,7 @@ from plumbob.defences.scores.label_only import LabelOnly
 from plumbob.defences.scores.noise import Noise
 from plumbob.defences.scores.purifier import Purifier
 from plumbob.defences.scores.rounding import Rounding
+from plumbob.known_defences import KnownDefences, KnownLabelOnly, KnownNoise
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, THREATS
 from tests.defences.worlds import defended, view_of
@@ -46,7 +47,7 @@ def test_without_a_defence_the_equations_are_esas_and_no_number_is_drawn() -> No
 def test_a_label_of_two_classes_cuts_a_normal_in_two() -> None:
     """t = (d, -d) / 2 with d ~ N(m, s^2), of which only the side is told: a truncated normal."""
     count, mean, scale, known = 2_000, 0.4, 1.5, -0.7
-    told = read(np.tile([1.0, 0.0], (count, 1)), {"label_only/on": np.array(True)})
+    told = read(np.tile([1.0, 0.0], (count, 1)), KnownDefences.of(KnownLabelOnly()))
     assert told is not None
     middle, own = np.tile([mean / 2, -mean / 2], (count, 1)), np.tile([known / 2, -known / 2], (count, 1))
     spread = scale**2 / 4 * np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -64,7 +65,7 @@ def test_gaussian_noise_on_almost_linear_scores_is_a_gaussian_posterior() -> Non
     count, scale, sigma = 1_500, 0.05, 0.01
     truth = scale * rng.standard_normal(count)
     scores = np.stack([0.5 + truth / 4, 0.5 - truth / 4], axis=1) + sigma * rng.standard_normal((count, 2))
-    told = read(scores, {"noise/on": np.array(True), "noise/sigma": np.array(sigma), "noise/clip": np.array(False)})
+    told = read(scores, KnownDefences.of(KnownNoise(sigma, clip=False)))
     assert told is not None
     spread = scale**2 / 4 * np.array([[1.0, -1.0], [-1.0, 1.0]])
     zeros = np.zeros((count, 2))

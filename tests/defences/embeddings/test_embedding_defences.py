@@ -16,9 +16,9 @@ from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.embeddings.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput
 from plumbob.federation import split
-from plumbob.protocols.embeddings._cut_guards import CutOutline
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.gradients.split_training import SplitTraining
+from plumbob.protocols.guards import EmbeddingOutline
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
 from plumbob.threats import THREATS, cut
@@ -88,8 +88,8 @@ def test_the_same_seed_gives_the_same_messages(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_all_settings_are_known_and_nothing_else(name: str) -> None:
     known = cut(usual(name), THREATS["active-training"]).defence
-    assert set(known) == {f"{name}/on", *(f"{name}/{key}" for key in vars(defence_named(name)))}
-    assert all(array.size == 1 for array in known.values())
+    assert set(known.arrays) == {f"{name}/on", *(f"{name}/{key}" for key in vars(defence_named(name)))}
+    assert all(array.size == 1 for array in known.arrays.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -221,7 +221,7 @@ def test_rotation_leaves_the_span_unchanged() -> None:
 
 
 def test_other_rows_are_turned_the_same_way() -> None:
-    guard, rng = Rotation().begin(CutOutline(9, {"shop": 4, "post": 4}, 5, 1)), np.random.default_rng(0)
+    guard, rng = Rotation().begin(EmbeddingOutline(9, {"shop": 4, "post": 4}, 5, 1)), np.random.default_rng(0)
     values = torch.rand(9, 4, dtype=torch.float64)
     one, other = guard.inputs("shop", values, rng), guard.inputs("shop", values[:3], rng)
     assert torch.allclose(one[:3], other)

@@ -24,7 +24,9 @@ from plumbob.defences.gradients.sparse_gradients import SparseGradients
 from plumbob.defences.scores.dp_sgd import noise_for
 from plumbob.errors import BadInput
 from plumbob.federation import halves, split_at_random, split_into_tiles
-from plumbob.protocols.gradients.split_training import TOP, Outline, SplitTraining, Upload
+from plumbob.known_defences import KnownDpGradients
+from plumbob.protocols.gradients.split_training import TOP, SplitTraining
+from plumbob.protocols.guards import GradientOutline, Upload
 from plumbob.protocols.networks import NetworkPlan
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
@@ -76,9 +78,11 @@ def sent(log: Transcript, party: str, key: str) -> list[np.ndarray]:
     return [m.payload for m in log.messages if m.name == f"gradient/{party}/{key}"]
 
 
-def outline(rows: int = 100, rounds: int = 50, batch_size: int = 10, **shapes: dict[str, tuple[int, ...]]) -> Outline:
+def outline(
+    rows: int = 100, rounds: int = 50, batch_size: int = 10, **shapes: dict[str, tuple[int, ...]]
+) -> GradientOutline:
     plans = {name: NetworkPlan(name, "mlp", (2,), 2, 4) for name in shapes}
-    return Outline(rows, rounds, batch_size, 9, plans, shapes)
+    return GradientOutline(rows, rounds, batch_size, 9, plans, shapes)
 
 
 def upload(gradients: dict[str, np.ndarray], party: str = "a", number: int = 0) -> Upload:
@@ -145,8 +149,8 @@ def test_the_same_seed_gives_the_same_messages(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_server_knows_the_defence_and_all_its_settings(name: str) -> None:
     known = seen(table(name)).defence
-    assert {f"{name}/on", *(f"{name}/{key}" for key in vars(defence_named(name)))} <= set(known)
-    assert all(array.size == 1 for array in known.values())
+    assert {f"{name}/on", *(f"{name}/{key}" for key in vars(defence_named(name)))} <= set(known.arrays)
+    assert all(array.size == 1 for array in known.arrays.values())
 
 
 def test_two_at_once_and_masks_come_last() -> None:
@@ -233,7 +237,7 @@ def test_private_noise_has_the_promised_scale() -> None:
     noise = guard.upload(still, np.random.default_rng(0))["0.weight"].numpy()
     assert noise.std() == pytest.approx(multiplier * 2.0 / 10, rel=0.02)
     assert abs(noise.mean()) < 0.01 * multiplier
-    assert float(guard.known()["dp_gradients/noise"]) == multiplier
+    assert guard.known()[KnownDpGradients].noise == multiplier
 
 
 def test_a_row_moves_the_upload_by_no_more_than_its_clip() -> None:
@@ -248,8 +252,8 @@ def test_a_row_moves_the_upload_by_no_more_than_its_clip() -> None:
 
 
 def test_a_server_that_draws_the_batches_costs_more_noise() -> None:
-    plain, honest = (DpGradients(amplified=flag).begin(outline()).known() for flag in (True, False))
-    assert honest["dp_gradients/noise"] > plain["dp_gradients/noise"]
+    plain, honest = (DpGradients(amplified=flag).begin(outline()).known()[KnownDpGradients] for flag in (True, False))
+    assert honest.noise > plain.noise
 
 
 # Sparse and quantised gradients

@@ -14,6 +14,7 @@ from plumbob.defences.scores.noise import Noise, as_scores
 from plumbob.defences.scores.purifier import Purifier, train
 from plumbob.defences.scores.rounding import Rounding, round_down
 from plumbob.errors import BadInput
+from plumbob.known_defences import KnownNoise, KnownPurifier
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from tests.defences.worlds import defended, released
 from tests.worlds import made_table
@@ -71,7 +72,7 @@ def test_asking_k_times_leaves_noise_of_a_kth_of_the_variance(clip: bool) -> Non
 
 def test_one_question_draws_what_it_always_drew() -> None:
     assert np.array_equal(released(defended(Noise())), released(defended(Noise(repeats=1))))
-    assert int(Noise(repeats=7).known()["noise/repeats"]) == 7
+    assert Noise(repeats=7).known()[KnownNoise].repeats == 7
 
 
 def test_clipping_makes_scores_of_anything() -> None:
@@ -142,7 +143,9 @@ def test_both_ways_to_train_a_purifier_differ_and_are_known() -> None:
     one, two = (Purifier(trained_on=how) for how in ("real", "random"))
     first, second = (released(defended(defence, table=table)) for defence in (one, two))
     assert not np.allclose(first, second)
-    assert one.known()["purifier/encode"].shape == (4, 2)
+    layers = one.known()[KnownPurifier].layers
+    assert layers is not None
+    assert layers[0].shape == (4, 2)
 
 
 def test_rounding_keeps_most_classes_but_not_all() -> None:

@@ -16,9 +16,10 @@ from torch import nn
 from plumbob.crypto.masking import fixed_point, from_generator, from_system, opened_sum, pairwise_masks
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split, split_into_tiles
+from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
-from plumbob.protocols.embeddings._cut_guards import CutGuard, CutOutline
 from plumbob.protocols.embeddings.split_network import SplitNetwork
+from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
 from plumbob.protocols.networks import trusting
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
@@ -284,26 +285,30 @@ def test_weights_stay_with_their_party() -> None:
 # Guards
 
 
-class Watcher(CutGuard):
-    """Sends zeros, and writes down who called it with what."""
+class Watcher:
+    """A defence of another package."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, tuple[int, ...]]] = []
 
-    def begin(self, outline: CutOutline) -> CutGuard:
-        assert outline == CutOutline(80, {"shop 1": 6}, 12, 1)
-        return self
+    def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Watcher]:
+        assert outline == EmbeddingOutline(80, {"shop 1": 6}, 12, 1)
+        return Zeros(self)
+
+    def known(self) -> KnownDefences:
+        return KnownDefences.named("watcher", {})
+
+
+class Zeros(EmbeddingGuard[Watcher]):
+    """Sends zeros, and writes down who called it with what."""
 
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        self.calls.append(("inputs", party, tuple(values.shape)))
+        self.defence.calls.append(("inputs", party, tuple(values.shape)))
         return values
 
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
-        self.calls.append((phase, party, tuple(outputs.shape)))
+        self.defence.calls.append((phase, party, tuple(outputs.shape)))
         return outputs * 0
-
-    def known(self) -> dict[str, np.ndarray]:
-        return {"watcher/on": np.array(True)}
 
 
 def test_a_guard_changes_what_is_sent_and_gradients_pass_straight_through() -> None:
@@ -321,7 +326,7 @@ def test_a_guard_changes_what_is_sent_and_gradients_pass_straight_through() -> N
     (first,), (above,), state = sent(bare, "outputs"), sent(log, "output gradients"), log.sealed("shop 1")
     step = 0.1 * above.T @ state["columns"]
     assert np.allclose(first, state["columns"] @ (state["bottom/weight"] + step).T, atol=1e-12)
-    assert set(cut(log, THREATS["active-training"]).defence) == {"watcher/on"}
+    assert cut(log, THREATS["active-training"]).defence.names == ("watcher",)
 
 
 @pytest.mark.parametrize(
