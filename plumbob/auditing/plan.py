@@ -353,7 +353,7 @@ class Plan(_Part):
                 "a recorded run is judged as it is: no defence can be tried on it; sweep a protocol of Plumbob's"
             )
         protocols = [part.protocol() for part in self.protocols]
-        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.EVERY]
+        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.every()]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
         boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
         missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]
