@@ -41,8 +41,15 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     plumbob.errors.BadInput: no colour 'read'; did you mean 'red'?
     """
 
-    def __init__(self, what: str, own: Callable[[], Iterable[Entry]], check: Callable[[Any], bool] = lambda _: True):
-        self.what, self._own, self._check = what, own, check
+    def __init__(
+        self,
+        what: str,
+        own: Callable[[], Iterable[Entry]],
+        check: Callable[[Any], bool] = lambda _: True,
+        *,
+        in_order: bool = False,  # whether Plumbob's own stay in the order in which they are declared, not by name
+    ) -> None:
+        self.what, self._own, self._check, self._in_order = what, own, check, in_order
 
     @property
     def group(self) -> str:
@@ -52,7 +59,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     @cached_property
     def _entries(self) -> dict[str, Entry]:
         found: dict[str, Entry] = {}
-        for entry in (*sorted(self._own(), key=lambda one: one.name), *map(self._loaded, self._foreign())):
+        own = list(self._own()) if self._in_order else sorted(self._own(), key=lambda one: one.name)
+        for entry in (*own, *map(self._loaded, self._foreign())):
             if entry.name in found:
                 raise BadInput(f"two packages offer a {self.what} '{entry.name}'; uninstall one of them")
             found[entry.name] = entry
