@@ -86,15 +86,20 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 
+def grid(protocol: str) -> tuple[tuple[int, int, int, float], ...]:
+    """The sizes at which a protocol is measured."""
+    return GRIDS.get(protocol, GRID)
+
+
 def points() -> Iterator[Point]:
     """What is measured: the grid of every protocol with its settings, then every defence at one size."""
-    for name in cost.TRAINING:
+    for name in PROTOCOLS:
         for i, settings in enumerate(SETTINGS.get(name, ({},))):
-            for size in GRIDS[name] if i == 0 else GRIDS[name][-2:]:
+            for size in grid(name) if i == 0 else grid(name)[-2:]:
                 yield {"protocol": name, "settings": settings, "size": size, "defence": "none", "set": {}}
-    for name in cost.TRAINING:
-        for defence, settings in dict(sweep.EVERY).items():
-            skipped = name in KEYLESS or (GRIDS[name] is HEAVY and (name != DEAR[0] or defence not in DEAR))
+    for name in PROTOCOLS:
+        for defence, settings in dict(sweep.every()).items():
+            skipped = name in KEYLESS or (grid(name) is HEAVY and (name != DEAR[0] or defence not in DEAR))
             if fits(defence_named(defence, **settings), protocol_named(name)) and not skipped:
                 yield {"protocol": name, "settings": {}, "size": MIDDLE, "defence": defence, "set": settings}
 
@@ -203,7 +208,7 @@ def seconds_per_id() -> float:
 def warm() -> float:
     """Use every library once, here, so that no forked process pays for it; the seconds that the first use of a network takes."""
     spent = []
-    for protocol in ("logistic_regression", "logistic_regression", *cost.TRAINING):
+    for protocol in ("logistic_regression", "logistic_regression", *PROTOCOLS):
         settings = {"key_bits": 1_024} if protocol in KEYLESS else {}
         point = {"protocol": protocol, "settings": settings, "size": TINY, "defence": "none", "set": {}}
         plan, started = plan_of(point), processor_time()

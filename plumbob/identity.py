@@ -8,9 +8,12 @@ so a class can be renamed and given settings without changing a number that was 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import Any, ClassVar, cast
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self, cast
+
+Workload = Literal["matrices", "loops", "powers", "networks"]  # what a computation spends its time on
 
 
 class Identified:
@@ -22,6 +25,17 @@ class Identified:
     identity: ClassVar[str] = (
         ""  # the fixed word and the settings that are always written; by default the name and none
     )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {}
+    )  # named settings; tests run the `small` ones
+
+    @classmethod
+    def preset(cls, name: str) -> Self:
+        """One with the settings that the class lists under this name, or with its defaults where it lists none.
+
+        A class whose defaults are quick needs no `small` preset, so a name that is not listed is no error.
+        """
+        return cls(**cls.presets.get(name, {}))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -10,31 +10,26 @@ from rich.markup import escape
 from rich.table import Table as Grid
 from rich.text import Text
 
-from plumbob.attacks import attacks
+from plumbob.attacks import ATTACKS, Attack, attacks
 from plumbob.auditing.matrix import matrix
-from plumbob.data import registry
+from plumbob.data import registry as data_sets
 from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES
 from plumbob.papers import CLAIMS
 from plumbob.protocols import PROTOCOLS
+from plumbob.registry import Registry
 from plumbob.report.matrix import lines
-from plumbob.threats import THREATS
+from plumbob.threats import THREATS, Threat
 
 Entry = dict[str, Any]
 
 
 def entries(what: str) -> list[Entry]:
     """Objects with at least `name` and `summary`."""
-    listings: dict[str, Callable[[], list[Entry]]] = {
-        "attacks": _attacks,
-        "defences": _defences,
-        "protocols": lambda: [{"name": p.name, "summary": p.summary} for p in PROTOCOLS.values()],
-        "threats": _threats,
-        "matrix": _matrix,
-        "data": _data,
-        "claims": lambda: [{"name": c.name, "summary": c.summary, "where": c.where} for c in CLAIMS],
-    }
-    return listings[what]()
+    if what in _REGISTERED:
+        registry, more = _REGISTERED[what]
+        return [{"name": one.name, "summary": one.summary, **more(one)} for one in registry.values()]
+    return _matrix() if what == "matrix" else _data()
 
 
 def show(what: str, found: list[Entry], console: Console) -> None:
@@ -71,30 +66,18 @@ def _matrix() -> list[Entry]:
     ]
 
 
-def _attacks() -> list[Entry]:
-    return [
-        {
-            "name": attack.name,
-            "summary": attack.summary,
-            "paper": attack.paper,
-            "protocols": list(attack.protocols),
-            "requires": [kind.__name__ for kind in attack.requires],
-        }
-        for attack in attacks().values()
-    ]
+def _of_attack(attack: type[Attack]) -> Entry:
+    needs = [kind.__name__ for kind in attack.requires]
+    return {"paper": attack.paper, "protocols": list(attack.protocols), "requires": needs}
 
 
-def _threats() -> list[Entry]:
-    found = []
-    for threat in THREATS.values():
-        fits = {
-            f"{attack.name} on {protocol}": attack.why_not(protocol, threat) or ""
-            for attack in attacks().values()
-            for protocol in PROTOCOLS
-        }
-        knows = [grant.words for grant in threat.grants]
-        found.append({"name": threat.name, "summary": threat.summary, "knows": knows, "fits": fits})
-    return found
+def _of_threat(threat: Threat) -> Entry:
+    fits = {
+        f"{name} on {protocol}": attack.why_not(protocol, threat) or ""
+        for name, attack in attacks().items()
+        for protocol in PROTOCOLS
+    }
+    return {"knows": [grant.words for grant in threat.grants], "fits": fits}
 
 
 def _data() -> list[Entry]:
@@ -106,11 +89,17 @@ def _data() -> list[Entry]:
             "features": entry.features,
             "classes": entry.classes,
             "licence": entry.licence,
-            "file": registry.verify(entry.name),
+            "file": data_sets.verify(entry.name),
         }
-        for entry in map(registry.find, DATA_SETS)
+        for entry in map(data_sets.find, DATA_SETS)
     ]
 
 
-def _defences() -> list[Entry]:
-    return [{"name": d.name, "summary": d.summary, "point": d.point, "paper": d.paper} for d in DEFENCES.values()]
+# What a line says besides the name and the summary.
+_REGISTERED: dict[str, tuple[Registry[Any], Callable[[Any], Entry]]] = {
+    "attacks": (ATTACKS, _of_attack),
+    "defences": (DEFENCES, lambda defence: {"point": defence.point, "paper": defence.paper}),
+    "protocols": (PROTOCOLS, lambda _: {}),
+    "threats": (THREATS, _of_threat),
+    "claims": (CLAIMS, lambda claim: {"where": claim.where}),
+}

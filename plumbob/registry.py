@@ -41,8 +41,15 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     plumbob.errors.BadInput: no colour 'read'; did you mean 'red'?
     """
 
-    def __init__(self, what: str, own: Callable[[], Iterable[Entry]], check: Callable[[Any], bool] = lambda _: True):
-        self.what, self._own, self._check = what, own, check
+    def __init__(
+        self,
+        what: str,
+        own: Callable[[], Iterable[Entry]],
+        check: Callable[[Any], bool] = lambda _: True,
+        *,
+        in_order: bool = False,  # whether Plumbob's own stay in the order in which they are declared, not by name
+    ) -> None:
+        self.what, self._own, self._check, self._in_order = what, own, check, in_order
 
     @property
     def group(self) -> str:
@@ -51,18 +58,21 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     @cached_property
     def _entries(self) -> dict[str, Entry]:
-        found: dict[str, Entry] = {}
-        for entry in (*sorted(self._own(), key=lambda one: one.name), *map(self._loaded, self._foreign())):
+        own = list(self._own()) if self._in_order else sorted(self._own(), key=lambda one: one.name)
+        offers = [*(("plumbob", entry) for entry in own), *((_package(p), self._loaded(p)) for p in self._foreign())]
+        found: dict[str, tuple[str, Entry]] = {}
+        for package, entry in offers:
             if entry.name in found:
-                raise BadInput(f"two packages offer a {self.what} '{entry.name}'; uninstall one of them")
-            found[entry.name] = entry
-        return found
+                both = " and ".join(f"'{one}'" for one in (found[entry.name][0], package))
+                raise BadInput(f"the {self.what} '{entry.name}' is offered twice, by {both}; uninstall one of them")
+            found[entry.name] = package, entry
+        return {name: entry for name, (_, entry) in found.items()}
 
     def _foreign(self) -> list[EntryPoint]:
         return sorted(entry_points(group=self.group), key=lambda point: (point.name, point.value))
 
     def _loaded(self, point: EntryPoint) -> Entry:
-        package = point.dist.name if point.dist is not None else point.module
+        package = _package(point)
         try:
             entry = point.load()
         except Exception as error:  # whatever a package of somebody else raises while it is imported
@@ -71,7 +81,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
                 f"({type(error).__name__}: {error}); repair or uninstall the package"
             ) from error
         if not self._check(entry):
-            raise BadInput(f"package '{package}': entry point '{point.name}' of {self.group} is not a {self.what}")
+            raise BadInput(f"package '{package}': the entry point '{point.name}' of {self.group} names no {self.what}")
         return entry  # type: ignore[no-any-return]  # an entry point may be anything; `_check` has looked at it
 
     def named(self, name: str) -> Entry:
@@ -92,6 +102,17 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.module
+
+
+def class_of(base: type) -> Callable[[Any], bool]:
+    """Whether an entry is a class below `base` that has a name and of which things can be made."""
+    return lambda entry: (
+        inspect.isclass(entry) and issubclass(entry, base) and not inspect.isabstract(entry) and hasattr(entry, "name")
+    )
 
 
 def make(registry: Registry[Any], name: str, /, **settings: object) -> Any:

@@ -18,6 +18,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownDefences
+from plumbob.registry import Registry
 from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
 
 
@@ -103,54 +104,52 @@ class Threat:
 
 
 LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
-THREATS: dict[str, Threat] = {
-    threat.name: threat
-    for threat in (
-        LUO2021,
-        Threat("active-model-only", "the active party, which knows the model but no names or ranges", (WhiteBox(),)),
-        Threat("active-black-box", "the active party, which sees the scores but not the model", (Schema(),)),
-        Threat(
-            "active-auxiliary",
-            "the active party, which knows the model and 100 complete rows of other people",
-            (WhiteBox(), Schema(), AuxiliaryRows(100)),
-        ),
-        Threat(
-            "active-black-box-auxiliary",
-            "the active party, which sees the scores but not the model and has 100 complete rows of other people",
-            (Schema(), AuxiliaryRows(100)),
-        ),
-        Threat(
-            "collusion",
-            "the active party with every passive party but one, which know the model, names and ranges",
-            (WhiteBox(), Schema()),
-            colluding_all_but=1,
-        ),
-        Threat(
-            "active-training",
-            "the active party, which sees the messages of training and knows column names and ranges",
-            (Schema(),),
-        ),
-        Threat(
-            "corrupted-coordinator",
-            "the active party with the coordinator, which sees the messages of training and opens what is encrypted",
-            (Schema(),),
-            corrupted=True,
-        ),
-        Threat(
-            "coordinator",
-            "the coordinator alone, which has neither label nor columns and knows column names and ranges",
-            (Schema(),),
-            corrupted=True,
-            active=False,
-        ),
-        Threat(
-            "passive-training",
-            "a passive party, which has no label, sees the messages of training and knows column names and ranges",
-            (Schema(),),
-            active=False,
-        ),
-    )
-}
+_OWN = (
+    LUO2021,
+    Threat("active-model-only", "the active party, which knows the model but no names or ranges", (WhiteBox(),)),
+    Threat("active-black-box", "the active party, which sees the scores but not the model", (Schema(),)),
+    Threat(
+        "active-auxiliary",
+        "the active party, which knows the model and 100 complete rows of other people",
+        (WhiteBox(), Schema(), AuxiliaryRows(100)),
+    ),
+    Threat(
+        "active-black-box-auxiliary",
+        "the active party, which sees the scores but not the model and has 100 complete rows of other people",
+        (Schema(), AuxiliaryRows(100)),
+    ),
+    Threat(
+        "collusion",
+        "the active party with every passive party but one, which know the model, names and ranges",
+        (WhiteBox(), Schema()),
+        colluding_all_but=1,
+    ),
+    Threat(
+        "active-training",
+        "the active party, which sees the messages of training and knows column names and ranges",
+        (Schema(),),
+    ),
+    Threat(
+        "corrupted-coordinator",
+        "the active party with the coordinator, which sees the messages of training and opens what is encrypted",
+        (Schema(),),
+        corrupted=True,
+    ),
+    Threat(
+        "coordinator",
+        "the coordinator alone, which has neither label nor columns and knows column names and ranges",
+        (Schema(),),
+        corrupted=True,
+        active=False,
+    ),
+    Threat(
+        "passive-training",
+        "a passive party, which has no label, sees the messages of training and knows column names and ranges",
+        (Schema(),),
+        active=False,
+    ),
+)
+THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)
 
 
 @dataclass(frozen=True)
@@ -377,10 +376,3 @@ def describe(threat: Threat) -> dict[str, Any]:
     plain = {name: getattr(threat, name) for name in always} | {"grants": [repr(grant) for grant in threat.grants]}
     plain |= {name: getattr(threat, name) for name in later if getattr(threat, name) != getattr(Threat("", ""), name)}
     return plain | {"summary": threat.identity or threat.summary}
-
-
-def threat_named(name: str) -> Threat:
-    """One of the built-in threats."""
-    if name not in THREATS:
-        raise BadInput(f"no threat '{name}'{suggest(name, list(THREATS))}")
-    return THREATS[name]

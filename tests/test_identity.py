@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plumbob.attacks import Attack, attacks
+from plumbob.attacks import ATTACKS, Attack, attacks
 from plumbob.auditing.plan import DefencePlan, ProtocolPlan, ThreatPlan
 from plumbob.defences import DEFENCES
 from plumbob.identity import Identified
@@ -101,3 +101,23 @@ def test_settings_that_are_things_themselves_are_identified_too() -> None:
             self.inner = inner
 
     assert Holder(inner=Renamed()).identified() == "holder(inner=OldName(size=1))"
+
+
+class Heavy(Identified):
+    name = "heavy"
+    presets = {"small": {"size": 2}}
+
+    def __init__(self, *, size: int = 20_000) -> None:
+        self.size = size
+
+
+@pytest.mark.parametrize(("preset", "size"), [("small", 2), ("another", 20_000)])
+def test_a_preset_gives_the_settings_that_the_class_lists_or_its_defaults(preset: str, size: int) -> None:
+    assert Heavy.preset(preset).size == size
+
+
+@pytest.mark.parametrize("kind", [*ATTACKS.values(), *DEFENCES.values(), *PROTOCOLS.values()], ids=lambda k: k.name)
+def test_every_preset_that_a_class_lists_can_be_made(kind: type[Identified]) -> None:
+    for preset, settings in kind.presets.items():
+        made = kind.preset(preset).settings
+        assert {key: made[key] for key in settings} == dict(settings)

@@ -13,17 +13,8 @@ import pytest
 from plumbob.data import registry
 from plumbob.federation import Column, Federation, Table, halves, split_at_random, split_into_tiles
 from plumbob.protocols import PROTOCOLS, PredictionProtocol, TrainingProtocol, predict
-from plumbob.protocols.base import column_positions, opened
-from plumbob.protocols.embeddings.split_network import SplitNetwork
-from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.protocols.scores.boosted_trees import BoostedTrees
-from plumbob.protocols.scores.neural_network import NeuralNetwork
-from plumbob.protocols.scores.random_forest import RandomForest
-from plumbob.protocols.scores.split_models import SplitModels
-from plumbob.protocols.sums._hidden_codes import MagicNumbers
-from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
-from plumbob.protocols.sums.secure_boost import SecureBoost
-from plumbob.targets.xgboost.xgboost_columns import MISSING, XgboostColumns, installed
+from plumbob.protocols.base import column_positions, opened, predicting, training
+from plumbob.targets.xgboost.xgboost_columns import MISSING, installed
 from plumbob.transcript import COORDINATOR, Transcript
 
 needs_data = pytest.mark.skipif(
@@ -34,30 +25,13 @@ needs_xgboost = pytest.mark.skipif(not installed(), reason=MISSING)
 
 
 def small(name: str) -> PredictionProtocol:
-    """A protocol at a size for tests."""
-    if name == "neural_network":
-        return NeuralNetwork(hidden=(16, 8), epochs=3)
-    if name == "split_models":
-        return SplitModels(epochs=10)
-    if name == "boosted_trees":
-        return BoostedTrees(trees=8)
-    return RandomForest(trees=15) if name == "random_forest" else PROTOCOLS[name]()
+    """A protocol of prediction at the size that its class declares for tests."""
+    return predicting(PROTOCOLS[name].preset("small"))
 
 
 def small_training(name: str) -> TrainingProtocol:
-    """A training protocol at a size for tests, without encryption."""
-    if name == "encrypted_logistic_regression":
-        return EncryptedLogisticRegression(key_bits=0, batch_size=40, epochs=8, learning_rate=0.3)
-    if name == "secure_boost":
-        code = MagicNumbers(base=2, supergroups=2, identifier_bits=200, random_bits=30)
-        return SecureBoost(key_bits=0, trees=2, depth=2, loss="squared", code=code)
-    if name == "split_training":
-        return SplitTraining(width=16, outputs=4, batch_size=20)
-    if name == "split_network":
-        return SplitNetwork(hidden=(16, 8), epochs=4, batch_size=40)
-    if name == "xgboost_columns":
-        return XgboostColumns(trees=4, depth=2)
-    return PROTOCOLS[name]()
+    """A training protocol at the size that its class declares for tests, without encryption."""
+    return training(PROTOCOLS[name].preset("small"))
 
 
 def made_table(rows: int = 400, columns: int = 8, classes: int = 3, seed: int = 0) -> Table:

@@ -9,18 +9,17 @@ Files that start with an underscore help the attacks of their folder; `_common/`
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from plumbob.attacks.base import Attack, Branches, Guess
-from plumbob.registry import Registry, classes_in, exported, make
+from plumbob.registry import Registry, class_of, classes_in, exported, make
 
 __all__ = ["ATTACKS", "Attack", "Branches", "Guess", "attack_named", "attacks"]
 
 ATTACKS: Registry[type[Attack]] = Registry(
     "attack",
     lambda: classes_in(__name__, Attack),  # type: ignore[type-abstract]  # the class itself is only compared with
-    lambda entry: inspect.isclass(entry) and issubclass(entry, Attack),
+    class_of(Attack),
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.federation import FloatArray, IntArray
-from plumbob.identity import Identified
+from plumbob.identity import Identified, Workload
 from plumbob.threats import Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
@@ -101,6 +101,8 @@ class Attack(Identified, ABC):
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
     by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
+    cost_terms: ClassVar[tuple[str, ...]] = ("1", "n", "n d", "n u^2", "n w")  # names in `auditing/cost.py`'s TERMS
+    workload: ClassVar[Workload] = "networks"
 
     @abstractmethod
     def run(self, view: View, rng: np.random.Generator) -> Guess:

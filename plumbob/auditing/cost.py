@@ -1,6 +1,7 @@
 """Cost laws: seconds and bytes of every stage of an audit, as functions of its sizes and settings.
 
-The form of a law comes from the algorithm: a sum of terms, each a count of the work (`TERMS`, in the symbols of `Size`). The
+The form of a law comes from the algorithm: a sum of terms, each a count of the work (`TERMS`, in the symbols of `Size`). An
+attack or a protocol declares the terms of its own law (`cost_terms`) and what it spends its time on (`workload`). The
 coefficients are measured by `python -m benchmarks.costs` and lie in `costs.json`; `speed` scales them to this machine.
 """
 
@@ -18,6 +19,10 @@ from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
+
+from plumbob.attacks import ATTACKS, Attack
+from plumbob.identity import Workload
+from plumbob.protocols import PROTOCOLS, Protocol
 
 TRIES = 20  # of a calibration; the fastest counts, for a busy machine is slower now and then
 SLOWEST = 8.0  # a calibration that says more than this, or less than its inverse, was disturbed
@@ -67,7 +72,7 @@ class Size:
     def weights(self) -> float:
         """Parameters of the joint model, w."""
         d, c = self.columns, self.classes
-        if self.protocol in TREES:
+        if "depth" in self.settings:  # a model of trees
             return self.leaves
         hidden = [float(width) for width in self.settings.get("hidden") or ()]
         if not hidden and self.number("width"):
@@ -84,7 +89,7 @@ class Size:
     def archive(self) -> float:
         """Bytes of messages that a training keeps, up to its `archive_mb`: gradients a round, or outputs a row."""
         width = float(next(iter(self.settings.get("hidden") or ()), 0))
-        rounds = self.rounds * self.weights if self.protocol == "split_training" else 0.0
+        rounds = self.rounds * self.weights if "rounds" in self.settings else 0.0
         return min(1e6 * self.number("archive_mb"), 8 * (rounds + self.number("epochs") * self.train * width))
 
     @property
@@ -97,7 +102,6 @@ class Size:
         return (self.columns + 1) * self.classes <= 400
 
 
-TREES = ("decision_tree", "random_forest", "boosted_trees", "secure_boost", "xgboost_columns")
 Term = Callable[[Size], float]
 TERMS: dict[str, Term] = {
     "1": lambda s: 1.0,
@@ -143,67 +147,12 @@ TERMS: dict[str, Term] = {
     "loose n u": lambda s: s.loose * s.rows * s.unknown,
 }
 
-# What each stage does, in one line, and the terms that it gives.
-TRAINING: dict[str, tuple[str, ...]] = {
-    "logistic_regression": (
-        "1",
-        "newton N (d c)^2",
-        "newton N d c",
-        "lbfgs N d c",
-    ),  # a Hessian of (d c)^2 over N rows a step
-    "decision_tree": ("1", "N d h log N"),  # every column is sorted at every depth
-    "random_forest": ("t", "t N sqrt(d) h log N"),  # t trees, of sqrt(d) columns at a node
-    "neural_network": ("1", "e N / batch", "e N w"),  # each epoch each row meets each weight
-    "split_models": ("1", "e N / batch", "e N w"),
-    "encrypted_logistic_regression": (
-        "1",
-        "b^4",
-        "e N d",
-        "e N b^3",
-        "e N d b^2",
-        "e N / batch d b^3",
-    ),  # powers and products
-    "secure_boost": (
-        "1",
-        "b^4",
-        "t 2^h",
-        "t h N d",
-        "t N b^3",
-        "t h N u b^2",
-        "t 2^h u bins b^3",
-    ),  # encrypt, add up, open
-    "boosted_trees": ("1", "t 2^h", "t h N d"),  # a tree for every class in every round
-    "xgboost_columns": ("1", "t 2^h", "t h N d"),  # the same, after processes have started
-    "split_training": ("1", "rounds", "rounds batch w"),  # a step a round
-    "split_network": ("1", "e N / batch", "e N w"),
-}
+
+# The terms of the stages that are the same for every protocol and attack; the others are declared in their classes.
 PREDICTION = ("1", "n d", "n w", "N d")  # each row meets the model; rows of training are sealed beside
-ATTACK: dict[str, tuple[str, ...]] = {
-    "equation_solving": ("1", "n u c"),  # one pseudo-inverse, then a product
-    # a generator of the unknown columns, trained in steps
-    "generative_regression": ("1", "draws", "draws u", "draws w", "n", "n w"),
-    "gradient_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # 300 steps of descent, then Newton with u x u systems
-    "shadow_inversion": ("1", "n d", "n u^2", "n w", "n u w"),  # a stand-in model, then the same
-    "linearised_posterior": ("1", "n u^2", "n w", "n u w"),  # tangents: u derivatives of each row's scores
-    "posterior_mean": ("1", "n u", "loose", "loose n u"),  # draws in a box of u columns, where scores leave one
-    "lattice_decoding": ("1", "n u", "loose", "loose n u"),  # a short search of a lattice, where scores leave one
-    "forest_boxes": ("1", "n", "n u", "n w"),  # boxes of t 2^h leaves
-    "path_restriction": ("1", "n", "n w"),
-    "gradient_peeling": ("1", "rounds", "n u", "n^2"),  # rows are told apart pair by pair
-}
-ANY_ATTACK = ("1", "n", "n d", "n u^2", "n w")
 OVERHEAD = ("1", "n u", "n d", "N d", "archive")  # of a finding: view, score and baselines
 MEMORY = ("1", "N d", "n u", "n w", "n u c", "archive")
 LINE = ("1", "u")  # of findings.jsonl
-KINDS = {"encrypted_logistic_regression": "powers", "secure_boost": "powers", "logistic_regression": "matrices"}
-KINDS |= {"decision_tree": "loops", "random_forest": "loops", "boosted_trees": "loops", "xgboost_columns": "loops"}
-COLD = (
-    "decision_tree",
-    "encrypted_logistic_regression",
-    "secure_boost",
-    "xgboost_columns",
-)  # protocols that use no network
-ATTACK_KINDS = {"path_restriction": "loops", "forest_boxes": "loops", "reverse_sum": "loops", "code_decoding": "loops"}
 Coefficients = Mapping[str, float]
 
 
@@ -215,9 +164,9 @@ def terms_of(law: str) -> tuple[str, ...]:
     """
     stage, _, rest = law.partition("/")
     if stage == "train":
-        return TRAINING.get(rest, ("1", "N d"))
+        return PROTOCOLS.get(rest, Protocol).cost_terms
     if stage == "attack":
-        return ATTACK.get(rest.partition("/")[0], ANY_ATTACK)
+        return ATTACKS.get(rest.partition("/")[0], Attack).cost_terms
     return {"predict": PREDICTION, "memory": MEMORY, "line": LINE}.get(stage, OVERHEAD)
 
 
@@ -230,14 +179,14 @@ def value(coefficients: Coefficients, size: Size) -> float:
     return sum(weight * TERMS[name](size) for name, weight in coefficients.items())
 
 
-def kind_of(law: str) -> str:
+def kind_of(law: str) -> Workload:
     """Which speed of a machine a law goes by."""
     stage, _, rest = law.partition("/")
     attack, _, protocol = rest.partition("/")
     if stage == "attack":
-        return ATTACK_KINDS.get(attack, "matrices" if attack in ("equation_solving", "posterior_mean") else "networks")
+        return ATTACKS.get(attack, Attack).workload
     if stage == "train":
-        return KINDS.get(rest, "networks")
+        return PROTOCOLS.get(rest, Protocol).workload
     return "matrices" if protocol else "loops"
 
 

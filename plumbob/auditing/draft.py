@@ -28,7 +28,7 @@ from plumbob.auditing.wishes import Wishes, fitting_defences, fitting_protocols,
 from plumbob.data.align import canonical
 from plumbob.data.prepare import CHOICES
 from plumbob.data.recognise import count, recognise
-from plumbob.errors import BadInput, suggest
+from plumbob.errors import BadInput
 from plumbob.protocols import protocol_named
 from plumbob.threats import THREATS
 
@@ -97,8 +97,7 @@ def _check_names(wishes: Wishes) -> None:
     for name in wishes.protocols:
         protocol_named(name)
     for name in wishes.threats:
-        if name not in THREATS:
-            raise BadInput(f"no threat '{name}'{suggest(name, list(THREATS))}")
+        THREATS.named(name)
     fitting = fitting_protocols(wishes.threats)
     if not set(wishes.kinds) & set(fitting):
         raise BadInput(

@@ -156,7 +156,7 @@ class _Shared:
         by_share = list(shares.values())
         rows = [Row(*row, len(found), sum(found), remarks[row]) for row, found in spent.items()]
         crew = min(workers, max(1, len(by_share)))
-        warm = any(protocol.name not in cost.COLD for protocol in self.plan.protocols) * self.costs.warm_seconds
+        warm = any(part.protocol().uses_torch for part in self.plan.protocols) * self.costs.warm_seconds
         start = (self.costs.start_seconds + warm) * self.speeds.get("loops", 1.0)
         aligned = self._alignment(total) * self.speeds.get("powers", 1.0)
         data = self.source.values.nbytes / max(1, self.source.values.shape[0]) * total

@@ -2,7 +2,7 @@
 
 A form is read off the message: a ciphertext is exactly as wide as the square of a public key that crossed before it and that both
 ends know. What else a message is, the code of our own protocols decides by the name it gives; the names in a recorded run of
-others are what somebody says, and the form says so.
+others are what somebody says, and the form says so. The class of a protocol declares which names are keys or masked numbers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,10 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.crypto.paillier import SMALLEST
+from plumbob.protocols import PROTOCOLS
 from plumbob.transcript import Message, Transcript
 
-KEYS = ("public key", "key")
 MATCHING = ("psi request", "psi setup", "psi response")  # points of a curve under secret keys
-MASKED = (
-    "masked outputs",
-    "masked embeddings",
-    "masked gradient",
-    "opened gradient",
-)  # the last under its receiver's mask
 ENCRYPTED, HIDDEN, CLEAR = "encrypted", "masked", "in the clear"
 SAID_ENCRYPTED, SAID_HIDDEN = "said to be encrypted", "said to be masked"
 SHUT = (ENCRYPTED, HIDDEN)  # forms that the receiver cannot read as they are
@@ -56,12 +50,16 @@ def flows_of(log: Transcript, *, recorded: bool = False) -> tuple[Flow, ...]:
     >>> flows_of(log)
     (Flow(phase='predict', sender='shop', receiver='bank', name='answer', form='in the clear', messages=2, bytes=64),)
     """
-    keys, form = _Keys(), _said if recorded else _form
+    own = not recorded and log.protocol in PROTOCOLS
+    kinds = [PROTOCOLS[log.protocol]] if own else list(PROTOCOLS.values())
+    keys = _Keys(frozenset(name for kind in kinds for name in kind.key_messages))
+    masked = frozenset(name for kind in kinds for name in kind.masked_messages)
+    form = _said if recorded else _form
     sums: dict[tuple[str, str, str, str, str], list[int]] = {}
     for message in log.messages:
         keys.note(message)
         name = message.name.partition("/")[0]
-        place = (message.phase, message.sender, message.receiver, name, form(message, keys))
+        place = (message.phase, message.sender, message.receiver, name, form(message, keys, masked))
         found = sums.setdefault(place, [0, 0])
         found[0] += 1
         found[1] += message.nbytes
@@ -77,15 +75,15 @@ def flows_from(raw: Iterable[Sequence[Any]]) -> tuple[Flow, ...]:
 
 
 class _Keys:
-    """The public keys that crossed so far, and who knows each."""
+    """The public keys that crossed so far, in messages of these names, and who knows each."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, set[str]] = {}
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names, self._known = names, dict[int, set[str]]()
 
     def note(self, message: Message) -> None:
         """Keep the key of a message that brings one: n first, in bytes, the highest a sign."""
         payload = message.payload
-        if message.name in KEYS and payload.dtype == np.uint8 and payload.ndim == 2 and len(payload):
+        if message.name in self._names and payload.dtype == np.uint8 and payload.ndim == 2 and len(payload):
             n = int.from_bytes(payload[0].tobytes(), "big", signed=True)
             if n.bit_length() >= SMALLEST and n % 2:
                 self._known.setdefault(n, set()).update((message.sender, message.receiver))
@@ -101,21 +99,21 @@ class _Keys:
         return 0
 
 
-def _form(message: Message, keys: _Keys) -> str:
+def _form(message: Message, keys: _Keys, masked: frozenset[str]) -> str:
     """Of our own protocols, whose code gives the names: no other message has them, and with `key_bits: 0` these are numbers."""
     if keys.square(message) or (message.name in MATCHING and message.payload.dtype == np.uint8):
         return ENCRYPTED
-    return HIDDEN if message.name in MASKED and message.payload.dtype.kind in "iu" else CLEAR
+    return HIDDEN if message.name in masked and message.payload.dtype.kind in "iu" else CLEAR
 
 
-def _said(message: Message, keys: _Keys) -> str:
+def _said(message: Message, keys: _Keys, masked: frozenset[str]) -> str:
     """Of a run of others: a name is what somebody says; bytes that only a ciphertext of a key at both ends can be, prove it."""
     square = keys.square(message)
     if square and _like_ciphertexts(message.payload, square):
         return ENCRYPTED
     if message.name.startswith(("psi ", "encrypted ")):
         return SAID_ENCRYPTED
-    return SAID_HIDDEN if message.name.startswith("masked ") or message.name in MASKED else CLEAR
+    return SAID_HIDDEN if message.name.startswith("masked ") or message.name in masked else CLEAR
 
 
 def _like_ciphertexts(payload: Array, square: int) -> bool:

@@ -28,7 +28,7 @@ from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.protocols.sums._hidden_codes import code_named
-from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox, threat_named
+from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox
 
 Effort = Literal["quick", "standard", "thorough"]
 PATHS = ("file", "recorded", "model")  # keys that name files
@@ -144,11 +144,9 @@ class ThreatPlan(_Part):
     auxiliary_rows: int | None = Field(default=None, ge=0)
 
     def threat(self) -> Threat:
-        if self.name not in THREATS and self == ThreatPlan(name=self.name):
-            threat_named(self.name)  # a bare name must be a known one
-        base = THREATS.get(self.name, THREATS["active"])
         if self == ThreatPlan(name=self.name):
-            return base
+            return THREATS.named(self.name)  # a bare name must be a known one
+        base = THREATS.get(self.name, THREATS["active"])
         grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows)]
         if self.knows is not None:
             grants = [kind() for kind, word in _KNOWS.items() if word in self.knows]
@@ -353,7 +351,7 @@ class Plan(_Part):
                 "a recorded run is judged as it is: no defence can be tried on it; sweep a protocol of Plumbob's"
             )
         protocols = [part.protocol() for part in self.protocols]
-        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.EVERY]
+        every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.every()]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
         boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
         missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]

@@ -8,53 +8,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbob.defences import Combined, Defence
+from plumbob.defences import DEFENCES, Combined, Defence
 from plumbob.protocols.base import Protocol, predicting
 from plumbob.transcript import COORDINATOR
 
 NAME = "sweep"  # what a plan calls it
-SWEEP: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("none", {}),
-    ("rounding", {"digits": 3}),
-    ("rounding", {"digits": 2}),
-    ("rounding", {"digits": 1}),
-    ("label_only", {}),
-    ("noise", {"sigma": 0.01}),
-    ("noise", {"sigma": 0.1}),
-    ("noise", {"sigma": 1.0}),
-    ("purifier", {}),
-    ("codebook", {}),
-    ("verification", {}),
-    ("dropout", {}),
-    ("dp_sgd", {"epsilon": 10.0}),
-    ("dp_sgd", {"epsilon": 1.0}),
-    ("dp_sgd", {"epsilon": 0.1}),
-    ("hide_model", {}),
+ORDER = (  # in which a plan lists them, and so the findings; defences that are not named here come last, by name
+    "none",
+    "rounding",
+    "label_only",
+    "noise",
+    "purifier",
+    "codebook",
+    "verification",
+    "dropout",
+    "dp_sgd",
+    "hide_model",
+    "fake_gradients",
+    "dp_gradients",
+    "sparse_gradients",
+    "quantised_gradients",
+    "hidden_indices",
+    "secure_aggregation",
+    "gaussian_masking",
+    "masquerade",
+    "rank_reduction",
+    "quantised_embeddings",
+    "deeper_cut",
+    "rotation",
+    "left_out",
 )
-GRADIENTS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("fake_gradients", {}),
-    ("dp_gradients", {"epsilon": 10.0}),
-    ("dp_gradients", {"epsilon": 1.0}),
-    ("sparse_gradients", {}),
-    ("quantised_gradients", {}),
-    ("hidden_indices", {}),
-    ("secure_aggregation", {}),
-)
-EMBEDDINGS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("gaussian_masking", {"sigma": 0.1}),
-    ("gaussian_masking", {"sigma": 0.5}),
-    ("masquerade", {}),
-    ("rank_reduction", {}),
-    ("quantised_embeddings", {}),
-    ("deeper_cut", {}),
-    ("rotation", {}),
-    ("left_out", {}),
-)
-EVERY = SWEEP + GRADIENTS + EMBEDDINGS
 IN_TRAINING = {"gradients", "embeddings"}  # points that are messages of training
 WHITE_BOX = "active"
 BLACK_BOX = "active-black-box-auxiliary"
 UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
+
+
+def every() -> list[tuple[str, dict[str, Any]]]:
+    """Every defence at each of the settings that its class declares for the sweep."""
+    places = {name: place for place, name in enumerate(ORDER)}
+    names = sorted(DEFENCES, key=lambda name: (places.get(name, len(places)), name))
+    return [(name, dict(settings)) for name in names for settings in DEFENCES[name].sweep_settings]
 
 
 def points(defence: Defence) -> set[str]:

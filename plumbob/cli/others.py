@@ -62,7 +62,7 @@ def reproduce(
         order = [claim.name for claim in claims]
         papers.print_outcomes(sorted(outcomes, key=lambda one: order.index(one.claim)), Console())
     if out is not None:
-        for page in write_pages(out, papers.CLAIMS, environment()):
+        for page in write_pages(out, list(papers.CLAIMS.values()), environment()):
             print(f"Page: {page}", file=sys.stderr)
 
 

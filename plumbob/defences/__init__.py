@@ -9,20 +9,19 @@ A defence is a change at a named point of a protocol, and is judged against an a
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from plumbob.defences.base import Combined, Defence, NoDefence
 from plumbob.errors import BadInput, suggest
-from plumbob.registry import Registry, classes_in, exported, make
+from plumbob.registry import Registry, class_of, classes_in, exported, make
 
 __all__ = ["DEFENCES", "Combined", "Defence", "NoDefence", "defence_named"]
 
 DEFENCES: Registry[type[Defence]] = Registry(
     "defence",
     lambda: (kind for kind in classes_in(__name__, Defence) if kind is not Combined),
-    lambda entry: inspect.isclass(entry) and issubclass(entry, Defence),
+    class_of(Defence),
 )
 
 

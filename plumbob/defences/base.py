@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Defence(Identified, ABC):
     point: ClassVar[str]  # inputs, training, embeddings, gradients, scores, knowledge
     paper: ClassVar[str] = ""
     begins: ClassVar[str] = ""  # why what others at its point have changed would be lost in it, so that it comes first
+    sweep_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)  # the settings at which the defence sweep tries it
 
     def protect(self, protocol: Protocol) -> Protocol:
         """The protocol as it is trained under this defence, or the same one where it changes nothing there."""

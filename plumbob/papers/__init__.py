@@ -10,24 +10,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from plumbob.auditing.judge import group
 from plumbob.errors import BadInput, suggest
 from plumbob.papers import jiang2022, jin2021, luo2021, ours, weng2022, ye2022
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
+from plumbob.registry import Registry
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "outcomes", "print_outcomes", "select"]
 
 _PARTS = (*luo2021.PARTS, *jiang2022.PARTS, *weng2022.PARTS, *jin2021.PARTS, *ye2022.PARTS, *ours.PARTS)
-CLAIMS: tuple[Claim, ...] = tuple(
-    sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:])))
+CLAIMS: Registry[Claim] = Registry(
+    "claim",
+    lambda: sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:]))),
+    lambda entry: isinstance(entry, Claim),
+    in_order=True,
 )
 _COLOURS = {"reproduced": "green", "contradicted": "red", "open": "yellow"}
 
 
 def select(what: str) -> list[Claim]:
     """The claims named by `PAPER`, `PAPER/CLAIM` or nothing."""
-    chosen = [claim for claim in CLAIMS if not what or what in (claim.paper, claim.name)]
+    chosen = [claim for claim in CLAIMS.values() if not what or what in (claim.paper, claim.name)]
     if not chosen:
-        names = [*dict.fromkeys(claim.paper for claim in CLAIMS), *(claim.name for claim in CLAIMS)]
+        names = [*dict.fromkeys(claim.paper for claim in CLAIMS.values()), *CLAIMS]
         raise BadInput(f"no paper or claim '{what}'{suggest(what, names)}")
     return chosen
 
@@ -36,7 +41,8 @@ def outcomes(
     claims: Sequence[Claim], scale: Scale, seed: int, out: Path | None, workers: int = 1
 ) -> Iterator[list[Outcome]]:
     """Outcomes as they are found. Claims of one file share models and views, so they go to one worker."""
-    shares = [part for part in ([c for c in claims if c in p.CLAIMS] for p in _PARTS) if part]
+    places = {claim.name: place for place, part in enumerate(_PARTS) for claim in part.CLAIMS}
+    shares = list(group(claims, lambda claim: places.get(claim.name, claim.paper)).values())
     if workers <= 1 or len(shares) == 1:
         for claim in claims:
             yield [outcome(claim, scale, seed, out)]

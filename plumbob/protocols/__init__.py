@@ -8,18 +8,17 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, TrainingProtocol, predict
-from plumbob.registry import Registry, classes_in, exported, make
+from plumbob.registry import Registry, class_of, classes_in, exported, make
 
 __all__ = ["PROTOCOLS", "Model", "PredictionProtocol", "Protocol", "TrainingProtocol", "predict", "protocol_named"]
 
 PROTOCOLS: Registry[type[Protocol]] = Registry(
     "protocol",
     lambda: (kind for room in (__name__, "plumbob.targets") for kind in classes_in(room, Protocol)),
-    lambda entry: inspect.isclass(entry) and issubclass(entry, Protocol),
+    class_of(Protocol),
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
-from plumbob.identity import Identified
+from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -57,6 +57,12 @@ class Protocol(Identified, ABC):
     roles: ClassVar[tuple[str, ...]] = ("active", "passive", COORDINATOR)  # who takes part
     parts: ClassVar[tuple[str, ...]] = ()  # the points at which a defence can change it
     key_bits: int = 0  # of the Paillier key; 0 for none
+    glossary: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what its messages hold, by name, for the assessment
+    key_messages: ClassVar[tuple[str, ...]] = ()  # names of messages that bring a public key
+    masked_messages: ClassVar[tuple[str, ...]] = ()  # names of messages whose numbers their receiver cannot read
+    cost_terms: ClassVar[tuple[str, ...]] = ("1", "N d")  # of training: names in `auditing/cost.py`'s TERMS
+    workload: ClassVar[Workload] = "networks"
+    uses_torch: ClassVar[bool] = True  # which takes seconds to load
 
     def ready(self, rows: int) -> None:
         """Refuse, in one sentence, what cannot be trained on so many rows, or on this machine."""
@@ -73,6 +79,14 @@ class PredictionProtocol(Protocol):
 
     phase = "prediction"
     parts = ("inputs", "training", "scores", "knowledge")
+    glossary = MappingProxyType(
+        {
+            "rows": "which rows are asked about",
+            "answer": "a party’s contribution for each row",
+            "scores": "the model’s answer for each row",
+            "weights": "the receiver’s part of the model",
+        }
+    )
     by_party: ClassVar[bool] = False  # whether the model itself depends on who holds which columns
 
     @abstractmethod

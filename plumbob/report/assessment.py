@@ -19,6 +19,7 @@ from plumbob.auditing.matrix import phase
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.run import unmeasured, untried
 from plumbob.auditing.source import Source
+from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
 from plumbob.report import protection, severity
 from plumbob.report.answer import Answer, count, label, percent, plain, sentence_list, short
@@ -32,35 +33,12 @@ DEALT = ("active", "passive")  # whom columns are dealt out to at random
 NAMED = 200  # columns of a party that are listed by name
 SHOWN = 300  # columns whose risk stands in the table
 PHASES = {"align": "matching rows", "setup": "setting up", "train": "training", "predict": "prediction"}
-CONTENTS = {
-    "rows": "which rows are asked about",
-    "answer": "a party’s contribution for each row",
-    "scores": "the model’s answer for each row",
-    "weights": "the receiver’s part of the model",
+MATCHING = {  # what messages hold that match rows; those of a protocol stand in the glossary of its class
     "psi request": "ids, encrypted, to be compared",
     "psi setup": "ids, encrypted, to be compared",
     "psi response": "ids, encrypted twice",
     "shared ids": "the ids that all parties share",
     "ids": "all ids of a party",
-    "public key": "a public key",
-    "key": "a public key",
-    "settings": "settings of the training",
-    "batches": "which rows are trained on together",
-    "partial": "partial sums of the model for each row",
-    "residual": "errors of the model for each row",
-    "encrypted gradient": "gradients, for the holder of the key",
-    "masked gradient": "gradients under a mask",
-    "opened gradient": "gradients under the receiver’s own mask",
-    "gradients": "gradients",
-    "gradient": "gradients of a network’s layers",
-    "parameter": "parameters of a network’s layers",
-    "coefficients": "coefficients of the model",
-    "sums": "sums of gradients by bins of a column",
-    "split": "where a tree splits",
-    "left": "which rows go to the left",
-    "outputs": "outputs of a party’s first layers for each row",
-    "embeddings": "outputs of a party’s first layers for each row",
-    "output gradients": "gradients of these outputs",
 }
 
 
@@ -202,7 +180,7 @@ def _flow(flow: Flow) -> dict[str, Any]:
         "phase": PHASES.get(flow.phase, plain(flow.phase)),
         "sender": short(flow.sender),
         "receiver": short(flow.receiver),
-        "what": CONTENTS.get(flow.name, label(flow.name)),
+        "what": _content(flow.name),
         "name": short(flow.name),
         "form": flow.form,
         "open": flow.form not in SHUT,
@@ -248,13 +226,19 @@ def _views(about: Subject, threat: Threat, findings: Sequence[Finding]) -> list[
                 "own": f"{count(first.known_columns, 'column')} of its own"
                 if first.known_columns
                 else "no column of its own",
-                "messages": list(dict.fromkeys(f"{CONTENTS.get(f.name, label(f.name))} ({f.form})" for f in got)),
+                "messages": list(dict.fromkeys(f"{_content(f.name)} ({f.form})" for f in got)),
                 "granted": sentence_list([grant.words for grant in threat.grants]) or "nothing",
                 "hidden": count(first.unknown_columns, "column"),
                 "recorded": bool(first.flows),
             }
         )
     return views
+
+
+def _content(name: str) -> str:
+    """What messages of a name hold: in the words of the protocol that sends them, or the name itself."""
+    glossaries = (MATCHING, *(kind.glossary for kind in PROTOCOLS.values()))
+    return next((glossary[name] for glossary in glossaries if name in glossary), label(name))
 
 
 def _risk(one: Risk) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import yaml
 from benchmarks.costs import fit
 from benchmarks.estimates import compare, took
 from plumbob.app import estimate_audit
-from plumbob.attacks import attacks
+from plumbob.attacks import ATTACKS, Attack, attacks
 from plumbob.auditing import cost
 from plumbob.auditing.cost import Size
 from plumbob.auditing.estimate import Estimate, estimate, spread
@@ -20,7 +20,7 @@ from plumbob.auditing.pieces import pieces
 from plumbob.auditing.plan_file import make_plan
 from plumbob.auditing.run import cases, units
 from plumbob.auditing.source import open_source
-from plumbob.protocols import PROTOCOLS, protocol_named
+from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.report.expense import notice
 from tests.commands import plumbob
 
@@ -32,6 +32,11 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results" / "estimates.json"
 def told(changes: dict | None = None, workers: int = 1) -> Estimate:
     plan = make_plan(SMALL | (changes or {})).filled()
     return estimate(plan, open_source(plan.data), workers=workers, speeds={})
+
+
+@pytest.mark.parametrize("kind", [*ATTACKS.values(), *PROTOCOLS.values()], ids=lambda kind: kind.name)
+def test_the_cost_terms_that_a_class_declares_exist(kind: type[Attack] | type[Protocol]) -> None:
+    assert set(kind.cost_terms) <= set(cost.TERMS)
 
 
 @pytest.mark.parametrize("name", cost.TERMS)

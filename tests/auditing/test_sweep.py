@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from plumbob.app import run_audit
+from plumbob.auditing import sweep
 from plumbob.auditing.frontier import frontiers
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.plan_file import make_plan, read_plan
 from plumbob.auditing.run import Unit, cases, defences_for, untried
-from plumbob.auditing.sweep import EVERY, SWEEP
+from plumbob.auditing.sweep import every
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline
 from plumbob.threats import WhiteBox
@@ -21,14 +22,49 @@ def titles(plan: Plan, protocol: int = 0) -> list[str]:
     return [defence.title for defence in defences_for(plan, plan.protocols[protocol])]
 
 
+IN_PREDICTION = [
+    ("none", {}),
+    ("rounding", {"digits": 3}),
+    ("rounding", {"digits": 2}),
+    ("rounding", {"digits": 1}),
+    ("label_only", {}),
+    ("noise", {"sigma": 0.01}),
+    ("noise", {"sigma": 0.1}),
+    ("noise", {"sigma": 1.0}),
+    ("purifier", {}),
+    ("codebook", {}),
+    ("verification", {}),
+    ("dropout", {}),
+    ("dp_sgd", {"epsilon": 10.0}),
+    ("dp_sgd", {"epsilon": 1.0}),
+    ("dp_sgd", {"epsilon": 0.1}),
+    ("hide_model", {}),
+]
+
+
+def test_the_order_of_the_sweep_is_that_of_earlier_findings() -> None:
+    assert every()[: len(IN_PREDICTION)] == IN_PREDICTION
+    assert [name for name, _ in every()[len(IN_PREDICTION) :]] == [
+        *("fake_gradients", "dp_gradients", "dp_gradients", "sparse_gradients", "quantised_gradients"),
+        *("hidden_indices", "secure_aggregation", "gaussian_masking", "gaussian_masking", "masquerade"),
+        *("rank_reduction", "quantised_embeddings", "deeper_cut", "rotation", "left_out"),
+    ]
+
+
+def test_a_defence_without_a_place_in_the_order_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "ORDER", ("none", "rounding"))
+    assert [name for name, _ in every()][:4] == ["none", "rounding", "rounding", "rounding"]
+    assert [name for name, _ in every()][4:] == sorted(name for name, _ in every() if name not in ("none", "rounding"))
+
+
 def test_every_defence_is_in_the_sweep() -> None:
-    assert {name for name, _ in EVERY} == set(DEFENCES)
+    assert {name for name, _ in every()} == set(DEFENCES)
 
 
 @pytest.mark.parametrize("written", ["sweep", ["sweep"]])
 def test_a_plan_may_ask_for_the_sweep(written: object) -> None:
     plan = make_plan({"defences": written, "protocols": "neural_network"})
-    assert len(plan.defences) == len(SWEEP)
+    assert len(plan.defences) == len(IN_PREDICTION)
     assert plan.unknown == (0.3,)
     assert make_plan({"protocols": "neural_network"}).swept() == plan
 
@@ -62,7 +98,7 @@ def test_only_what_changes_a_protocol_is_tried_on_it() -> None:
     assert "dropout" not in titles(plan, 0)
     assert "dp_sgd (epsilon=1.0)" in titles(plan, 0)
     assert not any(title.startswith(("dropout", "dp_sgd")) for title in titles(plan, 1))
-    assert len(titles(plan, 2)) == len(SWEEP)
+    assert len(titles(plan, 2)) == len(IN_PREDICTION)
 
 
 def test_without_a_coordinator_nothing_can_change_the_scores() -> None:
@@ -96,7 +132,7 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
     result = run_audit(plan, tmp_path / "out")
     (made,) = frontiers(result.findings)
     options = {option.defence: option for option in made.options}
-    assert len(options) == len(SWEEP) - 1  # no hidden units, no dropout
+    assert len(options) == len(IN_PREDICTION) - 1  # no hidden units, no dropout
     assert options["none"].level == "exact"  # nine equations, six columns
     assert [mark.white_box for mark in options["none"].marks] == [True, False]
     assert options["hide_model"].hidden

@@ -17,7 +17,6 @@ from plumbob.protocols import PROTOCOLS
 from plumbob.threats import WhiteBox
 from tests.defences.worlds import defended, released, view_of
 
-FAST = {"dp_sgd": {"epochs": 2}}
 PROTOCOL_NAMES = [name for name in ("logistic_regression", "decision_tree", "neural_network") if name in PROTOCOLS]
 # Others: test_gradients.py, test_embeddings.py.
 PREDICTION = [name for name, kind in DEFENCES.items() if kind.point not in ("gradients", "embeddings")]
@@ -25,8 +24,13 @@ KEEP_LABELS = ("none", "label_only", "codebook", "hide_model")
 SECRETS = {"noise/seed"}
 
 
+def small(name: str) -> dict[str, object]:
+    """The settings for tests that the class declares; of combined defences none does."""
+    return dict(DEFENCES[name].presets.get("small", {})) if name in DEFENCES else {}
+
+
 def made(name: str, **settings: object) -> Defence:
-    return defence_named(name, **(FAST.get(name, {}) | settings))
+    return defence_named(name, **(small(name) | settings))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOL_NAMES)
@@ -109,7 +113,7 @@ def test_an_audit_runs_with_it(name: str) -> None:
     plan = make_plan(
         {
             "data": {"name": "breast", "sample": 120},
-            "defences": [{"name": name, "settings": FAST.get(name, {})}],
+            "defences": [{"name": name, "settings": small(name)}],
             "protocols": ["logistic_regression", "decision_tree"],
             "attacks": ["equation_solving", "posterior_mean", "path_restriction"],
             "unknown": 0.3,

@@ -41,6 +41,8 @@ class ShadowInversion(Attack):
     paper = "jiang2022"
     protocols = ("logistic_regression", "split_models")
     requires = (AuxiliaryRows,)
+    cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # a stand-in model, then as gradient inversion
+    presets = {"small": {"fitting": 60, "steps": 40, "finish": 5}}
 
     def __init__(
         self,

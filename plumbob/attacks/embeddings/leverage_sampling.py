@@ -31,6 +31,7 @@ class LeverageSampling(Attack):
     paper = "ye2022"
     protocols = ("split_network",)
     by_default = False
+    presets = {"small": {"runs": 4, "most": 12}}
 
     def __init__(self, runs: int = 20, most: int = 18, relative: bool = True) -> None:
         self.runs = whole("leverage_sampling: runs", runs, 1, 10_000)

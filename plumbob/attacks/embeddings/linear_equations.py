@@ -31,6 +31,7 @@ class LinearEquations(Attack):
     paper = "ye2022"
     protocols = ("split_network",)
     by_default = False
+    presets = {"small": {"most": 12}}
 
     def __init__(self, most: int = 24) -> None:
         self.most = whole("linear_equations: most", most, 1, 40)

@@ -43,6 +43,7 @@ class ServerAttack(Attack):
     corrupted = True
     by_default = False  # thousands of iterations to learn less than gradient peeling solves for
     needs_active = False
+    presets = {"small": {"iterations": 20}}
     iterations: int
     report_every: int | None
 

@@ -210,26 +210,3 @@ class Layer:
 
     def as_input(self) -> Tensor:
         return self.h.values.reshape(-1, *self.worker.plan.shape)
-
-
-class CafeSingleLoop(Cafe):
-    """Algorithm 4: all three steps in every iteration, and a step that has arrived is left out from then on.
-
-    It has arrived when its objective stayed below its bound for as many batches in a row as make up one pass over the rows.
-    """
-
-    name = "cafe_single_loop"
-    identity = "CafeSingleLoop(iterations, report_every, earlier, rates, first_step, alpha, beta, gamma, xi)"
-    summary = "jin2021: the same three steps, all of them in every iteration (single loop)"
-    nested = False
-    bounds: ClassVar[tuple[float, float]] = (1e-9, 5e-9)  # Section 4.2, of F1 and F2
-
-    def _steps(self, state: State) -> Iterator[int]:
-        server = state.server
-        once = -(-server.rows // max(len(rows) for rows in server.batches))
-        below = [0, 0]
-        for iteration in range(self.iterations):
-            for i, step in enumerate((state.first, state.second)):
-                if below[i] < once:
-                    below[i] = below[i] + 1 if step(iteration) < self.bounds[i] else 0
-            yield iteration

@@ -62,6 +62,7 @@ class GradientPeeling(Attack):
     protocols = ("split_training",)
     corrupted = True
     needs_active = False
+    cost_terms = ("1", "rounds", "n u", "n^2")  # rows are told apart pair by pair
 
     def __init__(self, grid: bool = True, polish: bool = True) -> None:
         self.grid = boolean("grid", grid)  # whether columns of whole numbers or grey levels are moved to their grid

@@ -53,6 +53,8 @@ class EquationSolving(Attack):
     paper = "luo2021"
     protocols = ("logistic_regression",)
     requires = (WhiteBox,)
+    cost_terms = ("1", "n u c")  # one pseudo-inverse, then a product
+    workload = "matrices"
 
     def __init__(self, *, adaptive: bool = False) -> None:
         self.adaptive = adaptive

@@ -46,6 +46,8 @@ class ForestBoxes(Attack):
     paper = "plumbob"
     protocols = ("random_forest", "boosted_trees")
     requires = (WhiteBox, Schema)
+    cost_terms = ("1", "n", "n u", "n w")  # boxes of t 2^h leaves
+    workload = "loops"
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.model is None or view.ranges is None:

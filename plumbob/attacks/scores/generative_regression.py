@@ -75,6 +75,8 @@ class GenerativeRegression(Attack):
     paper = "luo2021"
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)
+    cost_terms = ("1", "draws", "draws u", "draws w", "n", "n w")  # a generator, trained in steps
+    presets = {"small": {"epochs": 3, "steps": 40}}
 
     def __init__(
         self,

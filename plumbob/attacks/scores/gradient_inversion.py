@@ -46,6 +46,8 @@ class GradientInversion(Attack):
     paper = "jiang2022"
     protocols = ("logistic_regression", "split_models", "neural_network")
     requires = (WhiteBox,)
+    cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems
+    presets = {"small": {"steps": 40, "finish": 5}}
 
     def __init__(self, *, loss: Loss = "mse", steps: int = 300, rate: float = 0.01, finish: int = 20) -> None:
         check_search(loss, steps, rate, finish)

@@ -45,6 +45,7 @@ class LatticeDecoding(Attack):
     paper = "plumbob"
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)
+    cost_terms = ("1", "n u", "loose", "loose n u")  # a short search of a lattice, where scores leave one
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.ranges is None or view.steps is None:

@@ -55,6 +55,7 @@ class LinearisedPosterior(Attack):
     paper = "plumbob"
     protocols = ("neural_network", "split_models")
     requires = (WhiteBox, Schema)
+    cost_terms = ("1", "n u^2", "n w", "n u w")  # tangents: u derivatives of each row's scores
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.ranges is None:

@@ -82,6 +82,8 @@ class PathRestriction(Attack):
     paper = "luo2021"
     protocols = ("decision_tree",)
     requires = (WhiteBox,)
+    cost_terms = ("1", "n", "n w")
+    workload = "loops"
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.model is None:

@@ -52,6 +52,8 @@ class PosteriorMean(Attack):
     paper = "plumbob"
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)
+    cost_terms = ("1", "n u", "loose", "loose n u")  # draws in a box of u columns, where scores leave one
+    workload = "matrices"
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         if view.ranges is None:

@@ -26,6 +26,7 @@ class CodeDecoding(Attack):
     summary = "sums of hidden codes, read jointly over bins, nodes and trees, give the bins of all rows"
     paper = "plumbob"
     protocols = ("secure_boost",)
+    workload = "loops"
 
     def __init__(self, *, nodes: bool = True) -> None:
         self.nodes = nodes

@@ -32,6 +32,8 @@ class ReverseSum(Attack):
     summary = "magic numbers in the gradients tell which rows lie in which bin"
     paper = "weng2022"
     protocols = ("secure_boost",)
+    workload = "loops"
+    presets = {"small": {"effort": 20}}
 
     def __init__(self, *, effort: int = 34) -> None:
         self.effort = whole("reverse sum: effort", effort, 0, 40)

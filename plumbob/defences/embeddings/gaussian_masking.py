@@ -25,6 +25,7 @@ class GaussianMasking(EmbeddingDefence):
     identity = "GaussianMasking(sigma)"
     summary = "passive parties add normal noise to the outputs they send"
     paper = "ye2022"
+    sweep_settings = ({"sigma": 0.1}, {"sigma": 0.5})
 
     def __init__(self, *, sigma: float = 0.1) -> None:
         self.sigma = positive("gaussian_masking: sigma", sigma)

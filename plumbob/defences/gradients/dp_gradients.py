@@ -32,6 +32,7 @@ class DpGradients(GradientDefence):
     summary = "every row's gradient is clipped, and every upload gets Gaussian noise for (epsilon, delta)-privacy"
     paper = "jin2021"
     begins = "clips the rows' own gradients"
+    sweep_settings = ({"epsilon": 10.0}, {"epsilon": 1.0})
 
     def __init__(
         self, *, epsilon: float = 10.0, delta: float = 1e-5, clip: float = 3.0, amplified: bool = False

@@ -182,6 +182,8 @@ class DpSgd(Defence):
     summary = "logistic regression and networks are trained with DP-SGD; other protocols stay as they are"
     point = "training"
     paper = "jiang2022"
+    sweep_settings = ({"epsilon": 10.0}, {"epsilon": 1.0}, {"epsilon": 0.1})
+    presets = {"small": {"epochs": 2}}
 
     def __init__(
         self, *, epsilon: float = 1.0, delta: float | None = None, clip: float = 1.0, epochs: int = 20

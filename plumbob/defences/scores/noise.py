@@ -37,6 +37,7 @@ class Noise(Defence):
     summary = "Gaussian noise is added to every score"
     point = "scores"
     paper = "jiang2022"
+    sweep_settings = ({"sigma": 0.01}, {"sigma": 0.1}, {"sigma": 1.0})
 
     def __init__(self, *, sigma: float = 0.1, clip: bool = False, seed: int = 0, repeats: int = 1) -> None:
         if not sigma > 0:

@@ -35,6 +35,7 @@ class Rounding(Defence):
     summary = "scores are rounded down to a few digits"
     point = "scores"
     paper = "luo2021"
+    sweep_settings = ({"digits": 3}, {"digits": 2}, {"digits": 1})
 
     def __init__(self, *, digits: int = 1) -> None:
         if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= MOST:

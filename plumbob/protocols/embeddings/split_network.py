@@ -55,6 +55,14 @@ class SplitNetwork(GuardedProtocol):
     roles = ("active", "passive")
     parts = ("embeddings",)
     key_bits = 0
+    cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
+    presets = {"small": {"hidden": (16, 8), "epochs": 4, "batch_size": 40}}
+    glossary = {
+        "outputs": "outputs of a party’s first layers for each row",
+        "embeddings": "outputs of a party’s first layers for each row",
+        "output gradients": "gradients of these outputs",
+    }
+    masked_messages = ("masked outputs", "masked embeddings")
 
     def __init__(
         self,

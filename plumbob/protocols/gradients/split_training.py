@@ -48,6 +48,15 @@ class SplitTraining(GuardedProtocol):
     summary = "workers send a server the gradients of their own networks, batch by batch (jin2021)"
     parts = ("gradients",)
     key_bits = 0
+    cost_terms = ("1", "rounds", "rounds batch w")  # a step a round
+    presets = {"small": {"width": 16, "outputs": 4, "batch_size": 20}}
+    glossary = {
+        "rows": "which rows are asked about",
+        "gradient": "gradients of a network’s layers",
+        "parameter": "parameters of a network’s layers",
+        "outputs": "outputs of a party’s first layers for each row",
+        "output gradients": "gradients of these outputs",
+    }
 
     def __init__(
         self,

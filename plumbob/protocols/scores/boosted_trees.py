@@ -75,6 +75,9 @@ class BoostedTrees(TreeProtocol):
     name = "boosted_trees"
     identity = "Boosted(trees, depth, rate)"
     summary = "gradient boosting, 50 trees of depth 3 for each class; scores from the sum of the leaves"
+    cost_terms = ("1", "t 2^h", "t h N d")  # a tree for every class in every round
+    workload = "loops"
+    presets = {"small": {"trees": 8}}
 
     def __init__(self, *, trees: int = 50, depth: int = 3, rate: float = 0.1) -> None:
         self.trees = whole("boosted trees: trees", trees, 1, 10_000)

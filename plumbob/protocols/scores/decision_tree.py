@@ -18,6 +18,9 @@ class DecisionTree(TreeProtocol):
     name = "decision_tree"
     identity = "DecisionTree(depth)"
     summary = "decision tree of depth 5; the active party sees the predicted class"
+    cost_terms = ("1", "N d h log N")  # every column is sorted at every depth
+    workload = "loops"
+    uses_torch = False
 
     def __init__(self, *, depth: int = 5) -> None:
         self.depth = whole("tree depth", depth, 1, DEEPEST)

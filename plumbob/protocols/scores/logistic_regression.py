@@ -48,6 +48,8 @@ class LogisticRegression(PredictionProtocol):
     name = "logistic_regression"
     identity = "LogisticRegression(strength, iterations)"
     summary = "logistic regression, two or more classes"
+    cost_terms = ("1", "newton N (d c)^2", "newton N d c", "lbfgs N d c")  # a Hessian of (d c)^2 over N rows a step
+    workload = "matrices"
 
     def __init__(self, *, strength: float = 1.0, iterations: int = 500) -> None:
         self.strength = positive("logistic regression: strength", strength)  # inverse of the L2 penalty

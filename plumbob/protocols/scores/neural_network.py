@@ -61,6 +61,8 @@ class NeuralNetwork(PredictionProtocol):
     name = "neural_network"
     identity = "NeuralNetwork(hidden, epochs, batch, rate, dropout)"
     summary = "neural network with hidden layers of 600, 300 and 100 units"
+    cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
+    presets = {"small": {"hidden": (16, 8), "epochs": 3}}
 
     def __init__(
         self,

@@ -18,6 +18,9 @@ class RandomForest(TreeProtocol):
     name = "random_forest"
     identity = "RandomForest(trees, depth)"
     summary = "random forest of 100 trees of depth 3; scores are shares of votes"
+    cost_terms = ("t", "t N sqrt(d) h log N")  # t trees, of sqrt(d) columns at a node
+    workload = "loops"
+    presets = {"small": {"trees": 15}}
 
     def __init__(self, *, trees: int = 100, depth: int = 3) -> None:
         self.trees = whole("random forest: trees", trees, 1, 10_000)

@@ -109,6 +109,8 @@ class SplitModels(PredictionProtocol):
     identity = "SplitModels(layers, width, activation, epochs, batch, rate, coordinator)"
     summary = "a linear model or small network per party; the coordinator adds their outputs"
     by_party = True
+    cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
+    presets = {"small": {"epochs": 10}}
 
     def __init__(
         self,

@@ -41,6 +41,24 @@ class EncryptedLogisticRegression(TrainingProtocol):
         "returns, masked, open_all)"
     )
     summary = "logistic regression trained on Paillier ciphertexts, with a coordinator that opens the gradients"
+    cost_terms = ("1", "b^4", "e N d", "e N b^3", "e N d b^2", "e N / batch d b^3")  # powers and products
+    workload = "powers"
+    uses_torch = False
+    presets = {"small": {"key_bits": 0, "batch_size": 40, "epochs": 8, "learning_rate": 0.3}}
+    glossary = {
+        "public key": "a public key",
+        "settings": "settings of the training",
+        "batches": "which rows are trained on together",
+        "partial": "partial sums of the model for each row",
+        "residual": "errors of the model for each row",
+        "encrypted gradient": "gradients, for the holder of the key",
+        "masked gradient": "gradients under a mask",
+        "opened gradient": "gradients under the receiver’s own mask",
+        "gradients": "gradients",
+        "coefficients": "coefficients of the model",
+    }
+    key_messages = ("public key",)
+    masked_messages = ("masked gradient", "opened gradient")  # the second under its receiver's mask
 
     def __init__(
         self,

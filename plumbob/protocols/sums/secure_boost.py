@@ -24,6 +24,7 @@ from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.scores._trees import DEEPEST, LEAF
 from plumbob.protocols.sums import _histogram_boosting as boosting
 from plumbob.protocols.sums._gradient_plaintexts import FINEST, HiddenCode, Layout
+from plumbob.protocols.sums._hidden_codes import MagicNumbers
 from plumbob.protocols.sums._histogram_boosting import Binning, Bins, Histogram, HistogramModel, Loss, Split, Worth
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -39,7 +40,25 @@ class SecureBoost(TrainingProtocol):
         "boosting, blinding, precision, sample, epsilon)"
     )
     summary = "boosted trees on encrypted gradients; the active party opens sums per bin"
-
+    cost_terms = ("1", "b^4", "t 2^h", "t h N d", "t N b^3", "t h N u b^2", "t 2^h u bins b^3")  # encrypt, add up, open
+    workload = "powers"
+    uses_torch = False
+    presets = {
+        "small": {
+            "key_bits": 0,
+            "trees": 2,
+            "depth": 2,
+            "loss": "squared",
+            "code": MagicNumbers(base=2, supergroups=2, identifier_bits=200, random_bits=30),
+        }
+    }
+    glossary = {
+        "key": "a public key",
+        "sums": "sums of gradients by bins of a column",
+        "split": "where a tree splits",
+        "left": "which rows go to the left",
+    }
+    key_messages = ("key",)
     roles = ("active", "passive")
 
     def __init__(

@@ -29,7 +29,7 @@ from plumbob.targets.xgboost._recorder import Recorder
 from plumbob.targets.xgboost._wire import Call
 from plumbob.targets.xgboost._worker import NO_PLUGIN
 
-_SCRIPT = Path(__file__).with_name("worker.py")
+_SCRIPT = Path(__file__).with_name("_worker.py")
 _POLL = 0.02  # seconds between two looks at the workers
 
 

@@ -50,6 +50,11 @@ class XgboostColumns(TrainingProtocol):
     identity = "XgboostColumns(trees, depth, shrinkage, penalty, bins, method, predict, timeout)"
     summary = "xgboost's own federated training by columns, in real processes, with the wire recorded"
     key_bits = 0
+    cost_terms = ("1", "t 2^h", "t h N d")  # as boosted trees, after processes have started
+    workload = "loops"
+    uses_torch = False
+    presets = {"small": {"trees": 4, "depth": 2}}
+    glossary = {"gradients": "gradients"}
 
     def __init__(
         self,

@@ -25,7 +25,8 @@ from plumbob.attacks.gradients._gradient_matching import (
     variation,
 )
 from plumbob.attacks.gradients.batch_norm_prior import Prior, moments
-from plumbob.attacks.gradients.cafe import Cafe, CafeSingleLoop, Optimizer, State
+from plumbob.attacks.gradients.cafe import Cafe, Optimizer, State
+from plumbob.attacks.gradients.cafe_single_loop import CafeSingleLoop
 from plumbob.attacks.gradients.cosine_gradients import angle
 from plumbob.attacks.gradients.dlg import Dlg
 from plumbob.attacks.gradients.group_consistency import GroupConsistency

@@ -1,0 +1,175 @@
+"""What other packages add by entry points: tests/foreign holds one with an attack, a defence, a protocol, a threat and a claim.
+
+It is installed as pip would do it, without a network: its modules and a dist-info folder, on the path of a new process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbob.attacks import Attack
+from plumbob.attacks.scores.equation_solving import EquationSolving
+from plumbob.errors import BadInput
+from plumbob.registry import Registry, class_of
+from plumbob.threats import Threat
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = Path(__file__).parent / "foreign" / "plumbob_example"
+PLAN = """
+data: {name: breast, sample: 120}
+protocols: [ridge_regression]
+threats: [active-few-rows]
+attacks: [column_means]
+defences: [none, softened_scores]
+unknown: [0.3]
+trials: 1
+rows: 50
+"""
+
+
+def install(site: Path) -> Path:
+    """The example package in a folder of installed packages."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    shutil.copytree(EXAMPLE / project["name"].replace("-", "_"), site / "plumbob_example")
+    register(site, project["name"], project["entry-points"])
+    return site
+
+
+def register(site: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
+    """What an installer writes about a package, as far as entry points need it."""
+    about = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    lines = [f"[{group}]\n" + "".join(f"{key} = {place}\n" for key, place in g.items()) for group, g in groups.items()]
+    (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A new process, whose registries have not been read yet."""
+    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
+    command = [sys.executable, *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=site, env=surroundings, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def lists(site: Path) -> dict[str, Any]:
+    """What `plumbob list` prints of each kind, and the sweep; asked for in one process."""
+    script = (
+        "import json; from plumbob import listing; from plumbob.auditing.sweep import every\n"
+        "kinds = ('defences', 'protocols', 'threats', 'claims', 'matrix')\n"
+        "found = {kind: {one['name']: one for one in listing.entries(kind)} for kind in kinds}\n"
+        "print(json.dumps(found | {'sweep': every()}))"
+    )
+    done = python(site, "-c", script)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_a_foreign_attack_is_listed(site: Path) -> None:
+    done = python(site, "-m", "plumbob", "list", "attacks", "--json")
+    assert done.returncode == 0, done.stderr
+    (entry,) = [entry for entry in json.loads(done.stdout) if entry["name"] == "column_means"]
+    assert entry["paper"] == "example2026"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("defences", "softened_scores"),
+        ("protocols", "ridge_regression"),
+        ("threats", "active-few-rows"),
+        ("claims", "example2026/E1"),
+    ],
+)
+def test_every_other_kind_is_listed_the_same_way(lists: dict[str, Any], kind: str, name: str) -> None:
+    assert lists[kind][name]["summary"]
+
+
+def test_the_matrix_says_where_a_foreign_attack_fits(lists: dict[str, Any]) -> None:
+    assert lists["matrix"]["ridge_regression / active-few-rows"]["fits"] == ["column_means"]
+    assert "column_means" in lists["matrix"]["logistic_regression / active"]["why_not"]
+
+
+def test_the_sweep_tries_a_foreign_defence_last_at_the_settings_it_declares(lists: dict[str, Any]) -> None:
+    assert lists["sweep"][-2:] == [["softened_scores", {"share": 0.25}], ["softened_scores", {"share": 0.75}]]
+
+
+def audited(site: Path, out: str) -> tuple[list[dict[str, Any]], set[str]]:
+    """The findings of the plan, and the hashes of the code that made them."""
+    done = python(site, "-m", "plumbob", "audit", "plan.yaml", "--out", out)
+    assert done.returncode == 0, done.stderr
+    found, costs = (
+        [json.loads(line) for line in (site / out / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("findings.jsonl", "costs.jsonl")
+    )
+    return found, {cost["code"] for cost in costs}
+
+
+def test_an_audit_runs_foreign_code_and_keeps_a_hash_of_it(tmp_path: Path) -> None:
+    site = install(tmp_path)
+    (site / "plan.yaml").write_text(PLAN, encoding="utf-8")
+    found, codes = audited(site, "first")
+    assert [(one["protocol"], one["threat"], one["attack"], one["defence"]) for one in found] == [
+        ("ridge_regression", "active-few-rows", "column_means", "none"),
+        ("ridge_regression", "active-few-rows", "column_means", "softened_scores"),
+    ]
+    with (site / "plumbob_example" / "column_means.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    again, changed = audited(site, "again")
+    assert again == found
+    assert not codes & changed
+
+
+def test_a_package_that_cannot_be_imported_ends_a_command_with_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n", encoding="utf-8")
+    register(tmp_path, "broken-package", {"plumbob.attacks": {"own": "broken:Own"}})
+    done = python(tmp_path, "-m", "plumbob", "list", "attacks")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "plumbob: package 'broken-package' offers the attack 'own', which cannot be loaded "
+        "(RuntimeError: no licence); repair or uninstall the package\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        (
+            "plumbob.attacks.scores.equation_solving:EquationSolving",
+            "the attack 'equation_solving' is offered twice, by 'plumbob' and 'other-package'; uninstall one of them",
+        ),
+        (
+            "plumbob.attacks:Attack",
+            "package 'other-package': the entry point 'own' of plumbob.attacks names no attack",
+        ),
+    ],
+)
+def test_an_offer_that_cannot_be_taken_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, sentence: str
+) -> None:
+    register(tmp_path, "other-package", {"plumbob.attacks": {"own": place}})
+    monkeypatch.syspath_prepend(tmp_path)
+    fresh = Registry("attack", lambda: [EquationSolving], class_of(Attack))
+    with pytest.raises(BadInput, match=f"^{re.escape(sentence)}$"):
+        fresh.named("equation_solving")
+
+
+def test_a_registry_keeps_the_declared_order_where_asked_to() -> None:
+    threats = [Threat("second", ""), Threat("first", "")]
+    assert list(Registry("example", lambda: threats, in_order=True)) == ["second", "first"]
+    assert list(Registry("example", lambda: threats)) == ["first", "second"]
