@@ -19,17 +19,18 @@ from typing import Any
 
 from plumbob.auditing.engines import Pool, engine_named, run_job, started
 from plumbob.auditing.estimate import Estimate, estimate
+from plumbob.auditing.expand import keyed, unmeasured, untried, versions
 from plumbob.auditing.finding import Finding, parted, read_findings
 from plumbob.auditing.fit import check_fit
-from plumbob.auditing.judge import Summary, summarise
 from plumbob.auditing.matrix import of_plan
-from plumbob.auditing.pieces import Extras, Job, keep, pieces, transcript_path
+from plumbob.auditing.open import Source, open_source, with_models
 from plumbob.auditing.plan import Plan, check_gate
 from plumbob.auditing.plan_file import make_plan, read_plan
 from plumbob.auditing.precheck import precheck
-from plumbob.auditing.run import keyed, unmeasured, untried, versions
-from plumbob.auditing.source import Source, open_source, with_models
+from plumbob.auditing.schedule import pieces
 from plumbob.auditing.store import Store
+from plumbob.auditing.summarise import Summary, summarise
+from plumbob.auditing.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 from plumbob.protocols.networks import trusting

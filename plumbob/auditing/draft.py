@@ -21,9 +21,9 @@ import yaml
 
 from plumbob.auditing import sweep
 from plumbob.auditing.fit import check_fit
+from plumbob.auditing.open import Source, open_source, with_models
 from plumbob.auditing.plan import EFFORTS, Plan, in_yaml
 from plumbob.auditing.plan_file import make_plan, plan_from_text
-from plumbob.auditing.source import Source, open_source, with_models
 from plumbob.auditing.wishes import Wishes, fitting_defences, fitting_protocols, fitting_threats, opened
 from plumbob.data.align import canonical
 from plumbob.data.prepare import CHOICES

@@ -13,8 +13,8 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import LEVELS, Summary, group, label_gain, summarise
 from plumbob.auditing.limits import untried
+from plumbob.auditing.summarise import LEVELS, Summary, group, label_gain, summarise
 from plumbob.scoring.intervals import mean_and_margin
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak

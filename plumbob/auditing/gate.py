@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import LEVELS, Summary, Verdict, group, interval, summarise
 from plumbob.auditing.limits import untried
+from plumbob.auditing.summarise import LEVELS, Summary, Verdict, group, interval, summarise
 from plumbob.errors import BadInput, suggest
 
 LONGEST = 1_000  # characters of an expression

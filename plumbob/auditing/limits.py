@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plumbob.attacks import attacks
-from plumbob.auditing.judge import Summary, group
+from plumbob.auditing.summarise import Summary, group
 
 
 def untried(summaries: Iterable[Summary]) -> bool:

@@ -150,7 +150,7 @@ def _tell(made: Estimate) -> None:
 def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
     """Say whether the gate holds, and leave with exit code 1 if it does not."""
     from plumbob.app import save_text
-    from plumbob.auditing.run import unmeasured
+    from plumbob.auditing.expand import unmeasured
     from plumbob.report import gating
 
     checks, untold = gate.check(findings), unmeasured(plan)

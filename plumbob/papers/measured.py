@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbob.attacks import attacks
 from plumbob.auditing.finding import Finding, read_findings
 from plumbob.auditing.frontier import Frontier, Option, frontiers, leak_of
-from plumbob.auditing.judge import Summary, group, summarise
+from plumbob.auditing.summarise import Summary, group, summarise
 from plumbob.defences import DEFENCES
 from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart

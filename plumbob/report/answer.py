@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.auditing.judge import LEVELS, NOT_KNOWN, SHARES, UNPROVEN, Summary, Verdict, group
 from plumbob.auditing.limits import untried
+from plumbob.auditing.summarise import LEVELS, NOT_KNOWN, SHARES, UNPROVEN, Summary, Verdict, group
 from plumbob.errors import one_line
 from plumbob.threats import THREATS
 

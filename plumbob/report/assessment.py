@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbob.attacks import attacks
+from plumbob.auditing.expand import unmeasured, untried
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.flows import SHUT, Flow, flows_of
 from plumbob.auditing.frontier import Frontier, frontiers
-from plumbob.auditing.judge import Summary, summarise
 from plumbob.auditing.matrix import phase
+from plumbob.auditing.open import Source
 from plumbob.auditing.plan import Plan
-from plumbob.auditing.run import unmeasured, untried
-from plumbob.auditing.source import Source
+from plumbob.auditing.summarise import Summary, summarise
 from plumbob.report import answer as words
 from plumbob.report import protection, severity
 from plumbob.report.answer import Answer, count, label, percent, plain, sentence_list, short

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import LEVELS, group
+from plumbob.auditing.summarise import LEVELS, group
 from plumbob.crypto.paillier import RECOMMENDED
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from plumbob.auditing.judge import SHARES, Summary, group
+from plumbob.auditing.summarise import SHARES, Summary, group
 from plumbob.report import charts
 from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, label, number, percent, short
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.judge import LEVELS, Summary, group
 from plumbob.auditing.matrix import Block, Row
+from plumbob.auditing.summarise import LEVELS, Summary, group
 from plumbob.report.answer import LEVEL_WORDS, label, sentence_list, short
 
 RUN, FITS, NONE = "run", "fits, not run", "none fits"

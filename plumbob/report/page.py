@@ -14,12 +14,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbob.auditing import judge
+from plumbob.auditing import summarise as judge
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import Frontier, Option, frontiers
-from plumbob.auditing.judge import Summary
 from plumbob.auditing.learnt import unlearnt
 from plumbob.auditing.matrix import Block
+from plumbob.auditing.summarise import Summary
 from plumbob.report import answer as words
 from plumbob.report import charts, figures, protection, risk
 from plumbob.report import matrix as matrix_words

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.judge import LEVELS, group
+from plumbob.auditing.summarise import LEVELS, group
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 

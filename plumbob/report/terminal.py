@@ -14,8 +14,8 @@ from rich.text import Text
 
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import Frontier, Option, estimate, frontiers
-from plumbob.auditing.judge import LEVELS, Summary, group, summarise
 from plumbob.auditing.learnt import unlearnt
+from plumbob.auditing.summarise import LEVELS, Summary, group, summarise
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumbob.auditing.judge import LABEL, LEVELS
+from plumbob.auditing.summarise import LABEL, LEVELS
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer, count, label, percent, plain, short
 from plumbob.view.runs import Opened
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
 
-from plumbob.auditing.judge import LEVELS
+from plumbob.auditing.summarise import LEVELS
 from plumbob.report.answer import LEVEL_WORDS, plain, short
 from plumbob.report.page import templates
 from plumbob.view.compare import compare

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plumbob.auditing.expand import cases, units
 from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.judge import LABEL, LEVELS, summarise
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.plan_file import read_plan
-from plumbob.auditing.run import cases, units
 from plumbob.auditing.store import MARK as STORE
+from plumbob.auditing.summarise import LABEL, LEVELS, summarise
 from plumbob.errors import BadInput
 from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, answers, plain
 

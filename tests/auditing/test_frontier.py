@@ -10,7 +10,7 @@ import pytest
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import Mark, Option, dominates, estimate, frontier, frontiers, recommend
 from plumbob.auditing.gate import Gate
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.summarise import summarise
 from plumbob.report.answer import answers, how
 from tests.report import samples
 

@@ -115,9 +115,9 @@ def test_a_changed_setting_meets_no_old_finding(tmp_path: Path, change: dict[str
 
 def test_names_that_a_finding_carries_are_part_of_its_key(tmp_path: Path) -> None:
     """The same numbers under other column names are other findings: a shared store must not mix up who is named."""
+    from plumbob.auditing.expand import keyed
+    from plumbob.auditing.open import open_source
     from plumbob.auditing.plan_file import make_plan
-    from plumbob.auditing.run import keyed
-    from plumbob.auditing.source import open_source
 
     plan = make_plan(PLAN).filled()
     source = open_source(plan.data, plan.seed)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from plumbob.app import run_audit
+from plumbob.auditing.expand import Unit, cases, defences_for, untried
 from plumbob.auditing.frontier import frontiers
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.plan_file import make_plan, read_plan
-from plumbob.auditing.run import Unit, cases, defences_for, untried
 from plumbob.auditing.sweep import EVERY, SWEEP
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from plumbob.app import run_audit
+from plumbob.auditing.open import open_source, with_models
 from plumbob.auditing.plan_file import make_plan, read_plan
-from plumbob.auditing.source import open_source, with_models
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput
 from plumbob.formats import OwnModel, fitted, read_model

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import samples
 
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.summarise import summarise
 from plumbob.report.answer import answers, how, overall, plain, scope, short, sure, worst_columns
 
 

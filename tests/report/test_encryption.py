@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.engines import run
+from plumbob.auditing.expand import defences_for
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import defences_for, run
-from plumbob.auditing.source import open_source
+from plumbob.auditing.summarise import summarise
 from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
@@ -34,7 +35,7 @@ def findings() -> list:
             "rows": 64,
         }
     ).filled()
-    return [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    return run(plan, open_source(plan.data, 0))
 
 
 def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings: list) -> None:
@@ -132,7 +133,7 @@ def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
             "rows": 200,
         }
     ).filled()
-    found = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    found = run(plan, open_source(plan.data, 0))
     (one,) = encryption(found, answers(summarise(found)))
     assert "What the active party learns" in one.headline
 
@@ -150,5 +151,5 @@ def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> Non
             "rows": 200,
         }
     ).filled()
-    found = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    found = run(plan, open_source(plan.data, 0))
     assert how(answers(summarise(found))[0]) == "Found nothing to read: reverse sum."

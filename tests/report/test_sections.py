@@ -15,10 +15,10 @@ from plumbob import listing
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import frontiers
 from plumbob.auditing.gate import Gate
-from plumbob.auditing.judge import in_words, summarise
 from plumbob.auditing.learnt import unlearnt
 from plumbob.auditing.matrix import Block, matrix, of_plan, row
 from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.summarise import in_words, summarise
 from plumbob.protocols import PROTOCOLS
 from plumbob.report.answer import answers, how, overall, sure
 from plumbob.report.before_after import before_after

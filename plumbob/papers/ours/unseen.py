@@ -17,7 +17,7 @@ import numpy as np
 from plumbob.app import run_audit, save_text
 from plumbob.auditing.draft import draft
 from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.judge import LEVELS, summarise
+from plumbob.auditing.summarise import LEVELS, summarise
 from plumbob.auditing.wishes import Wishes
 from plumbob.papers.claims import Check, Claim, Part, Scale, part
 from plumbob.papers.ours.unseen_worlds import World, world, write

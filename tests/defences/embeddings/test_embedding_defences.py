@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from plumbob.auditing.expand import defences_for, untried
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import defences_for, untried
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.embeddings.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput

@@ -15,9 +15,9 @@ from torch import nn
 
 from plumbob.attacks.gradients._worker_uploads import Uploads
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.engines import run
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import run
-from plumbob.auditing.source import open_source
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
@@ -268,7 +268,7 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
         "protocols": [{"name": "split_training", "settings": settings}],
     }
     plan = make_plan(raw, trust_code=True).filled()
-    peeling, dlg = (finding for part in run(plan, open_source(plan.data, 0)) for finding in part)
+    peeling, dlg = run(plan, open_source(plan.data, 0))
     assert "no fully connected layer" in peeling.score.untried
     assert not dlg.score.untried
 
