@@ -20,6 +20,7 @@ from plumbob.auditing.open import Source
 from plumbob.auditing.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.auditing.provenance import code_of, modules_of
 from plumbob.auditing.sweep import fits, in_training, points
+from plumbob.auditing.untried import Untried
 from plumbob.defences import Combined
 from plumbob.threats import Threat, describe
 
@@ -68,7 +69,7 @@ def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
     return [d for d in defences if fits(d.defence(), kind) or not (compared or in_training(d.defence()))]
 
 
-def untried(plan: Plan) -> list[str]:
+def untried(plan: Plan) -> list[Untried]:
     """Defences that could not be measured on a protocol, and why."""
     notes = []
     for protocol in plan.protocols:
@@ -76,25 +77,30 @@ def untried(plan: Plan) -> list[str]:
         attacked = {case.defence.title for case in cases(plan, Unit(protocol, 0))}
         for defence in plan.defences:
             title = defence.title
-            where = f"{title} was not tried on {protocol.title}"
+            where = f"{title} on {protocol.title}"
             if title not in fitting:
                 trained = protocol.model is not None
-                notes.append(f"{where}: {'the model is trained already' if trained else 'it changes nothing there'}")
+                notes.append(Untried(where, "the model is trained already" if trained else "it changes nothing there"))
             elif not fits(defence.defence(), protocol.protocol()):
-                notes.append(f"{title} changes nothing on {protocol.title}: what is found there is found without it")
+                notes.append(
+                    Untried(f"the effect of {where}", "it changes nothing there, so its findings are those without it")
+                )
             elif title not in attacked:
-                notes.append(f"{where}: no attack of this plan fits what it leaves a curious party; that is no proof")
+                notes.append(
+                    Untried(where, "no attack of this plan applies under this defence, which is no proof of safety")
+                )
     return notes
 
 
-def unmeasured(plan: Plan) -> list[str]:
-    """Situations of a plan that no attack fits, so that nothing is known of them."""
+def unmeasured(plan: Plan) -> list[Untried]:
+    """Situations of a plan in which no attack applies, so that nothing is known of them."""
     found = []
     for protocol in plan.protocols:
         measured = {(case.defence.title, case.threat.name) for case in cases(plan, Unit(protocol, 0))}
         for defence, threat in product(defences_for(plan, protocol), plan.threats):
             if (defence.title, threat.name) not in measured:
-                found.append(f"{protocol.title}, threat {threat.name}, defence {defence.title}")
+                where = f"{protocol.title}, threat {threat.name}, defence {defence.title}"
+                found.append(Untried(where, "no attack of this plan applies"))
     return found
 
 

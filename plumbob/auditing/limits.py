@@ -8,7 +8,7 @@ from plumbob.attacks import attacks
 from plumbob.auditing.summarise import Summary, group
 
 
-def untried(summaries: Iterable[Summary]) -> bool:
+def inconclusive(summaries: Iterable[Summary]) -> bool:
     """Whether all attacks that would tell have something that they do not handle, so that no leak found means nothing.
 
     Those that no plan runs by itself are the weaker rivals of others: where these are not tried, they tell nothing.

@@ -8,7 +8,6 @@ workers nor a crash changes a number.
 from __future__ import annotations
 
 import hashlib
-import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from plumbob.auditing.plan import Plan
 from plumbob.defences import Defence
 from plumbob.errors import Unfit
 from plumbob.federation import Federation, IntArray, halves
+from plumbob.platform_only import peak_mb
 from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import (
     IN_THE_CLEAR,
@@ -97,7 +97,46 @@ class Workbench:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
         done = self._run(case)
         words = draws(self.plan, self.digest, self.unit, case)
-        return _finding(self.plan, self.source, self.unit, case, name, words, done, show)
+        view = cut(done.log, case.remaining, self.source.trust)
+        started = time.perf_counter()
+        guess = _guess(self.plan, self.unit, case, view, generator(self.plan.seed, "attack", words))
+        seconds = time.perf_counter() - started
+        judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
+        if show is not None and judged.images is not None:
+            show(name, done.log, view, guess)
+        total = len(view.known) + len(view.unknown)
+        return Finding(
+            key=parted(name)[0],
+            code=parted(name)[1],
+            data=self.source.name,
+            protocol=self.unit.protocol.title,
+            threat=case.threat.name,
+            attack=case.attack,
+            defence=done.defence or case.defence.title,
+            unknown=len(view.unknown) / total,
+            known_columns=len(view.known),
+            unknown_columns=len(view.unknown),
+            classes=len(self.source.classes),
+            trial=self.unit.trial,
+            seed=self.plan.seed,
+            model_accuracy=done.accuracy,
+            withheld=done.withheld,
+            score=judged,
+            seconds=seconds,
+            peak_mb=peak_mb(),
+            white_box=view.model is not None,
+            train_seconds=done.train_seconds,
+            predict_seconds=done.predict_seconds,
+            bytes_sent=done.log.bytes_sent(),
+            bytes_by_party=done.log.bytes_by_party(),
+            encryption=done.encryption,
+            key_bits=done.key_bits,
+            trained=done.trained,
+            training_loss=training_losses(done.log),
+            certificate=guess.certificate,
+            usual_class=done.usual,
+            flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
+        )
 
     def _run(self, case: Case) -> _Run:
         place = (case.unknown, case.defence.title)
@@ -113,7 +152,7 @@ class Workbench:
         plan, trial = self.plan, self.unit.trial
         federation, order = self.source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, trial))
         defence = case.defence.defence()
-        protocol = defence.protect(self.unit.protocol.protocol())
+        protocol = defence.protect(self.unit.protocol.protocol()).trusting(self.source.trust)
         if protocol.phase == "training":
             return self._trained(training(protocol), federation)
         return self._predicted(predicting(protocol), defence, federation, order)
@@ -195,51 +234,6 @@ def _usual(label: IntArray | None) -> float | None:
 def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
     started = time.perf_counter()
     return train(), time.perf_counter() - started
-
-
-def _finding(
-    plan: Plan, source: Source, unit: Unit, case: Case, name: str, words: str, done: _Run, show: Show | None
-) -> Finding:
-    view = cut(done.log, case.remaining)
-    started = time.perf_counter()
-    guess = _guess(plan, unit, case, view, generator(plan.seed, "attack", words))
-    seconds = time.perf_counter() - started
-    judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", words))
-    if show is not None and judged.images is not None:
-        show(name, done.log, view, guess)
-    total = len(view.known) + len(view.unknown)
-    return Finding(
-        key=parted(name)[0],
-        code=parted(name)[1],
-        data=source.name,
-        protocol=unit.protocol.title,
-        threat=case.threat.name,
-        attack=case.attack,
-        defence=done.defence or case.defence.title,
-        unknown=len(view.unknown) / total,
-        known_columns=len(view.known),
-        unknown_columns=len(view.unknown),
-        classes=len(source.classes),
-        trial=unit.trial,
-        seed=plan.seed,
-        model_accuracy=done.accuracy,
-        withheld=done.withheld,
-        score=judged,
-        seconds=seconds,
-        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        white_box=view.model is not None,
-        train_seconds=done.train_seconds,
-        predict_seconds=done.predict_seconds,
-        bytes_sent=done.log.bytes_sent(),
-        bytes_by_party=done.log.bytes_by_party(),
-        encryption=done.encryption,
-        key_bits=done.key_bits,
-        trained=done.trained,
-        training_loss=training_losses(done.log),
-        certificate=guess.certificate,
-        usual_class=done.usual,
-        flows=flows_of(done.log, recorded=source.recorded is not None) if unit.trial == 0 else (),
-    )
 
 
 def _guess(plan: Plan, unit: Unit, case: Case, view: View, rng: np.random.Generator) -> Guess:

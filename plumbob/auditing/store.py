@@ -6,7 +6,6 @@ system (flock): it ends with the process that holds it, however that ends, so no
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import uuid
@@ -15,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbob import platform_only
 from plumbob.auditing.finding import BROKEN, Finding, lost_cost, parted, read_cost
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
@@ -152,13 +152,12 @@ def _locked(path: Path, wait: bool) -> int | None:
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if not platform_only.lock(lock, wait=wait):
+                os.close(lock)
+                return None
             if _same(lock, path):
                 return lock
             os.close(lock)
-        except BlockingIOError:
-            os.close(lock)
-            return None
         except BaseException:
             os.close(lock)
             raise

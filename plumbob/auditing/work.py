@@ -20,7 +20,6 @@ from plumbob.auditing.plan import Plan
 from plumbob.auditing.run import Workbench, steady
 from plumbob.auditing.schedule import Piece
 from plumbob.auditing.store import Store
-from plumbob.protocols.networks import trusting
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -65,7 +64,6 @@ class Job:
     source: Source
     store: Store
     extras: Extras = field(default_factory=Extras)
-    trust_code: bool = False
     mark: str = ""  # of the store, where it was opened: a worker that sees another there leaves the work
 
     def done(self, unit: Unit, case: Case, key: str) -> bool:
@@ -131,7 +129,7 @@ def work(job: Job, piece: Piece, polite: bool, tick: Tick = lambda: None) -> lis
     handled: list[str] = []
     if job.mark and job.store.mark != job.mark:
         return handled
-    with _turn, steady(), trusting(job.trust_code):
+    with _turn, steady():
         for case, key in piece.todo:
             with job.store.claim(key) as mine:
                 if not mine and polite:
@@ -157,7 +155,7 @@ class Parcel:
 
 def work_apart(job: Job, piece: Piece) -> Parcel:
     """Compute every case of a piece without looking at the store: whoever sends it here has claimed it."""
-    with tempfile.TemporaryDirectory() as folder, _turn, steady(), trusting(job.trust_code):
+    with tempfile.TemporaryDirectory() as folder, _turn, steady():
         nowhere = replace(job, store=Store(Path(folder) / "none"), extras=job.extras.at(Path(folder)))
         bench = _process.workbench(job, piece)
         made = [nowhere.make(bench, case, key) for case, key in piece.todo]

@@ -15,7 +15,7 @@ from plumbob.auditing.summarise import summarise
 from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
-from plumbob.report.page import render
+from plumbob.report.page import About, render
 from plumbob.threats import THREATS
 
 
@@ -70,7 +70,7 @@ def test_nothing_learnt_is_said_to_be_no_proof(findings: list) -> None:
 
 
 def test_the_page_asks_the_question(findings: list) -> None:
-    page = render(findings, title="t", question="q", plan="", environment={}, notes=(), command="plumbob audit")
+    page = render(findings, About(title="t", question="q", plan="", notes=(), command="plumbob audit"))
     assert "Is it encrypted, and does that help?" in page
     assert "encryption is on (Paillier, 1,024-bit key)" in page
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,18 +22,14 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols.gradients._round_archive import _some
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
-from plumbob.protocols.networks import NetworkPlan, first_linear, trusting
+from plumbob.protocols.networks import NetworkPlan, first_linear
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
+from plumbob.trust import NO_CODE, Trust
 from tests.test_cli import plumbob, refused
 from tests.worlds import made_pictures, made_table
 
-
-@pytest.fixture(autouse=True)
-def _trusted() -> Iterator[None]:
-    """Networks of these tests' own are code, and trusted."""
-    with trusting(True):
-        yield
+CODE = Trust(code=True)  # networks of these tests are code of another package
 
 
 def table() -> Federation:
@@ -44,7 +39,7 @@ def table() -> Federation:
 def trained(protocol: SplitTraining, federation: Federation | None = None, rows: int = 40) -> Transcript:
     whole = table() if federation is None else federation
     rest = whole.rows(np.arange(rows, len(whole)))
-    return protocol.train(whole.rows(np.arange(rows)), rest, np.random.default_rng(1))
+    return protocol.trusting(CODE).train(whole.rows(np.arange(rows)), rest, np.random.default_rng(1))
 
 
 def no_linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -200,7 +195,7 @@ def test_networks_of_ones_own_that_do_not_fit_are_one_sentence(network: str, wor
 
 def test_trying_a_network_leaves_it_as_it_was() -> None:
     plan = NetworkPlan("active", f"{HERE}:normalised", (4,), 3, 8)
-    module = plan.tried()
+    module = plan.tried(CODE)
     first_linear(module, torch.zeros(1, 4))
     assert all(part.training for part in module.modules())
     assert int(module.state_dict()["1.num_batches_tracked"]) == 0
@@ -208,7 +203,7 @@ def test_trying_a_network_leaves_it_as_it_was() -> None:
 
 def test_batch_normalisation_is_trained_and_said_to_be_untried() -> None:
     log = trained(SplitTraining(network=f"{HERE}:normalised", outputs=3, batch_size=5))
-    guess = GradientPeeling().run(cut(log, THREATS["coordinator"]), np.random.default_rng(0))
+    guess = GradientPeeling().run(cut(log, THREATS["coordinator"], CODE), np.random.default_rng(0))
     assert "BatchNorm1d in the network of 'active' mixes rows" in guess.untried
 
 
@@ -267,15 +262,28 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
         "attacks": ["gradient_peeling", "dlg"],
         "protocols": [{"name": "split_training", "settings": settings}],
     }
-    plan = make_plan(raw, trust_code=True).filled()
-    peeling, dlg = run(plan, open_source(plan.data, 0))
+    plan = make_plan(raw, trust=CODE).filled()
+    peeling, dlg = run(plan, replace(open_source(plan.data, 0), trust=CODE))
     assert "no fully connected layer" in peeling.score.untried
     assert not dlg.score.untried
 
 
 def test_networks_of_other_packages_need_trust() -> None:
-    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
-        SplitTraining(network="os:system")
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitTraining(network="os:system").trusting(NO_CODE)
+
+
+def test_an_attack_builds_no_network_that_its_caller_does_not_trust() -> None:
+    """Not even where the run itself was trusted: a transcript may have been saved by anybody."""
+    log = trained(SplitTraining(network=f"{HERE}:normalised", outputs=3, batch_size=5))
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        GradientPeeling().run(cut(log, THREATS["coordinator"]), np.random.default_rng(0))
+
+
+def test_training_loads_no_network_by_itself() -> None:
+    whole = table()
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitTraining(network=f"{HERE}:normalised", batch_size=5).train(whole, whole, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
