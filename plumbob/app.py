@@ -272,8 +272,11 @@ def _check_folder(folder: Path, plan: Plan, trust: Trust) -> None:
     if kept.exists():
         try:
             same = read_plan(kept, trust=trust).digest == plan.digest
-        except BadInput:
-            same = False
+        except BadInput as error:
+            raise BadInput(
+                f"{folder} holds the audit of another plan, which cannot be read here ({error}); "
+                "choose another folder (--out)"
+            ) from error
         if not same:
             raise BadInput(f"{folder} holds the audit of another plan; choose another folder (--out)")
     elif folder.exists() and not all(map(_just_begun, folder.iterdir())):

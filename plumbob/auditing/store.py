@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbob import platform_only
-from plumbob.auditing.finding import BROKEN, Finding, lost_cost, parted, read_cost
+from plumbob.auditing.finding import BROKEN, Finding, lost_cost, parted, read_cost, reason
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 
@@ -43,11 +43,14 @@ class Store:
             raise BadInput(f"{self.folder} is a file; a store is a folder (--store)")
         if self.folder.is_dir() and any(not path.name.startswith(".") for path in self.folder.iterdir()):
             try:
-                known = json.loads((self.folder / MARK).read_text(encoding="utf-8"))["format"] == FORMAT
-            except (OSError, ValueError, KeyError, TypeError):
-                known = False
-            if not known:
-                raise BadInput(f"{self.folder} is not empty and no store of this version; choose another (--store)")
+                found = int(json.loads((self.folder / MARK).read_text(encoding="utf-8"))["format"])
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise BadInput(f"{self.folder} is not empty and not a store; choose another (--store)") from error
+            if found != FORMAT:
+                raise BadInput(
+                    f"{self.folder} is a store of format {found}, and this version of Plumbob reads format {FORMAT}; "
+                    "choose another folder (--store, or --out where the store lies in it)"
+                )
 
     def opened(self) -> Store:
         """The store, made if it was not there."""
@@ -87,13 +90,15 @@ class Store:
 
     def _opened(self, key: str) -> tuple[str, str, Finding]:
         """The two lines as they were written, and what they say."""
+        found = ""
         try:
             found, cost = self._finding(key).read_text(encoding="utf-8"), f"{lost_cost(*parted(key))}\n"
             with suppress(FileNotFoundError):
                 cost = self._cost(key).read_text(encoding="utf-8")
             finding = Finding.from_line(found, read_cost(cost))
         except BROKEN as error:
-            raise BadInput(f"{self._finding(key)}: not a finding; remove the file and run again") from error
+            why = reason(found) if found else "not a finding"
+            raise BadInput(f"{self._finding(key)}: {why}; remove the file and run again") from error
         if finding.address != key:
             raise BadInput(f"{self._finding(key)}: holds the finding of another key; remove the file and run again")
         return found, cost, finding

@@ -7,8 +7,7 @@ findings give equal bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -85,11 +84,11 @@ class About:
     title: str
     question: str = ""
     plan: str = ""
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     command: str = ""
-    meanings: Mapping[str, str] = MappingProxyType({})
-    sheets: Mapping[str, bytes] = MappingProxyType({})
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    sheets: Mapping[str, bytes] = field(default_factory=dict)
     matrix: Sequence[Block] = ()
     gate: Outcome | None = None
     assessment: str = ""
@@ -365,11 +364,11 @@ def _optional(value: float | None, show: Callable[[float], str]) -> Cell:
 def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     """What all settings have in common, said once instead of in every row."""
     shared = []
-    for field in ("data", "protocol", "threat", "defence"):
-        values = {getattr(summary.setting, field) for summary in summaries}
+    for part in ("data", "protocol", "threat", "defence"):
+        values = {getattr(summary.setting, part) for summary in summaries}
         if len(values) == 1:
             name = values.pop()
-            shared.append((field, "none" if field == "defence" and not words.defended(name) else words.label(name)))
+            shared.append((part, "none" if part == "defence" and not words.defended(name) else words.label(name)))
     rows = {summary.rows for summary in summaries}
     if len(rows) == 1:
         shared.append(("rows", f"{rows.pop():,}"))

@@ -21,6 +21,7 @@ from plumbob.auditing.finding import COSTS, Finding, read_findings
 from plumbob.auditing.plan_file import make_plan
 from plumbob.auditing.store import Store
 from plumbob.errors import BadInput
+from plumbob.trust import NO_CODE
 from tests.auditing import kills
 
 PLAN = {
@@ -188,7 +189,7 @@ def test_many_at_once_in_a_new_folder_give_one_audit_and_sentences(tmp_path: Pat
 
     def begin(_: int) -> None:
         try:
-            with _claimed(tmp_path / "out", plan, False):
+            with _claimed(tmp_path / "out", plan, NO_CODE):
                 time.sleep(0.01)
         except BadInput as error:
             told.append(str(error))
