@@ -38,7 +38,7 @@ class _PlainLoader(yaml.SafeLoader):
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         for key, count in keys.items():
             if count > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"'{key}' stands there twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -46,7 +46,7 @@ def read_plan(path: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
     """A plan from a YAML file; paths in it are taken from the file's folder. Without `look`, no file it names is touched."""
     try:
         if path.stat().st_size > PLAN_LIMIT:
-            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes; that is no plan")
+            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes, the most a plan may have")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BadInput(f"no plan at {path}") from error

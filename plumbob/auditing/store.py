@@ -141,7 +141,7 @@ class Store:
             pass
 
     def written(self) -> list[str]:
-        """The key of every finding that was computed, in the order of time; one that was computed twice stands there twice."""
+        """The key of every finding that was computed, in the order of time; one that was computed twice is listed twice."""
         log = self.folder / "written"
         return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
 

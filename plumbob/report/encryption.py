@@ -71,7 +71,7 @@ def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     """Whether what was learnt was learnt in spite of it."""
     worst = max(scenes, key=lambda answer: (answer.level.rank, answer.leaking, -_power(answer)), default=None)
     if worst is not None and not worst.leaking and worst.inconclusive:
-        return "What would tell was not tried, so that nothing is known of what leaks."
+        return "Inconclusive: no attack here covers this setup, so nothing is known of what leaks."
     if worst is None or not worst.leaking:
         return "No attack that was tried learnt anything; that is no proof."
     learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"

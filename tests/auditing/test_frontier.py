@@ -216,7 +216,7 @@ def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: i
     assert made.options[1].inconclusive
     assert made.recommended == ""
     (answer,) = (a for a in answers(summarise(found)) if a.situation.defence == "wall")
-    assert answer.headline == "Not known: what would tell was not tried, and nothing was found in 1 column"
+    assert answer.headline == "Inconclusive: no attack here covers this setup; nothing was found in 1 column"
     assert how(answer) == "Not tried: box solving, because a limit, in 1 of 2 trials."
     assert answer.columns[0].words == answer.columns[0].badge == "not known"
     assert not any(c.holds for c in Gate.parse("max_gain < 0.5").check(found))

@@ -179,8 +179,8 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str
     [
         (f"{HERE}:too_narrow", r"of 'active': expected 10 outputs .* got shape \(2, 9\)"),
         (f"{HERE}:too_deep", r"inputs of shape \(4,\) do not go through it"),
-        (f"{HERE}:unused", "do not hang on parameter 'spare'"),
-        (f"{HERE}:frozen", "do not hang on parameter 'weight'"),
+        (f"{HERE}:unused", "do not depend on parameter 'spare'"),
+        (f"{HERE}:frozen", "do not depend on parameter 'weight'"),
         (f"{HERE}:without_parameters", "it has no parameters"),
         (f"{HERE}:nothing", "expected a torch.nn.Module, got NoneType"),
         (f"{HERE}:raising", r"expected a function .*ZeroDivisionError: boom"),
