@@ -22,7 +22,7 @@ from tests.worlds import made_table
 
 CODE = Trust(code=True)  # networks of these tests are code of another package
 
-HERE = "tests.attacks.test_without_bias"
+HERE = __name__
 ROWS = 40
 
 

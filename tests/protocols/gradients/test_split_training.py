@@ -84,7 +84,7 @@ def raising(shape: tuple[int, ...], outputs: int) -> nn.Module:
     raise ZeroDivisionError("boom")
 
 
-HERE = "tests.protocols.test_split_training"
+HERE = "tests.protocols.gradients.test_split_training"
 
 
 def test_a_batch_gradient_is_the_mean_of_its_rows_gradients() -> None:
@@ -171,7 +171,7 @@ def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
 )
 def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        SplitTraining(**settings)  # type: ignore[arg-type]
+        SplitTraining(**settings).trusting(CODE)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_batch_larger_than_the_table_is_refused() -> None:
 def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
         "data: breast\nunknown: [0.5]\ntrials: 1\nrows: 60\nthreats: [coordinator]\nattacks: [gradient_peeling]\n"
-        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.test_split_training:no_linear'}\n"
+        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.gradients.test_split_training:no_linear'}\n"
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = ("audit", "plan.yaml", "--out", "out")
