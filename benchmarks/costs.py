@@ -30,10 +30,10 @@ from benchmarks.timing import _processor_time as processor_time
 from plumbob.app import environment
 from plumbob.auditing import cost, sweep
 from plumbob.auditing.cost import Size
+from plumbob.auditing.engines import run
+from plumbob.auditing.open import Source
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import run
-from plumbob.auditing.source import Source
 from plumbob.auditing.sweep import fits
 from plumbob.crypto.psi import intersect
 from plumbob.defences import defence_named
@@ -176,7 +176,7 @@ def _measure(point: Point, out: Connection) -> None:
     before = _highest()
     cpu, wall = processor_time(), time.perf_counter()
     try:
-        findings = next(run(plan, source))
+        findings = run(plan, source)
     except BadInput:
         findings = []
     wall, cpu = time.perf_counter() - wall, processor_time() - cpu
@@ -212,7 +212,7 @@ def warm() -> float:
         settings = {"key_bits": 1_024} if protocol in KEYLESS else {}
         point = {"protocol": protocol, "settings": settings, "size": TINY, "defence": "none", "set": {}}
         plan, started = plan_of(point), processor_time()
-        next(run(plan, made(*TINY[:3])))
+        run(plan, made(*TINY[:3]))
         spent.append(processor_time() - started)
     return spent[0] - spent[1]
 

@@ -14,7 +14,7 @@ PUBLIC = {
         "plumbob.app": ["run_audit", "Result"],
         "plumbob.auditing.plan_file": ["make_plan", "read_plan"],
         "plumbob.auditing.finding": ["read_findings", "Finding"],
-        "plumbob.auditing.judge": ["summarise", "Summary", "Verdict"],
+        "plumbob.auditing.summarise": ["summarise", "Summary", "Verdict"],
         "plumbob.auditing.frontier": ["frontiers", "Frontier"],
         "plumbob.auditing.gate": ["Gate"],
     },

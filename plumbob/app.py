@@ -1,13 +1,13 @@
-"""An audit from plan to folder: `report.html`, `findings.jsonl`, `costs.jsonl`, `plan.yaml`, `environment.json`, resumable.
+"""An audit from plan to folder: open, expand, schedule, run, score, store, summarise, render.
 
-The folder belongs to one plan; another plan is refused. What is found goes to a store, in the folder or shared with other audits;
+The folder holds `report.html`, `findings.jsonl`, `costs.jsonl`, `plan.yaml` and `environment.json`. It belongs to one plan;
+another plan is refused, the same goes on where it stopped. Findings go to a store, in the folder or shared with other audits;
 the lines of the folder are written from there, in the plan's order, so the same command always ends with the same bytes.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import platform
@@ -19,23 +19,25 @@ from typing import TYPE_CHECKING, Any
 
 from plumbob.auditing.engines import Pool, engine_named, run_job, started
 from plumbob.auditing.estimate import Estimate, estimate
+from plumbob.auditing.expand import keyed, unmeasured, untried, versions
 from plumbob.auditing.finding import Finding, parted, read_findings
 from plumbob.auditing.fit import check_fit
-from plumbob.auditing.judge import Summary, summarise
+from plumbob.auditing.gate import Outcome
 from plumbob.auditing.matrix import of_plan
-from plumbob.auditing.pieces import Extras, Job, keep, pieces, transcript_path
+from plumbob.auditing.open import Source, open_source, with_models
 from plumbob.auditing.plan import Plan, check_gate
 from plumbob.auditing.plan_file import make_plan, read_plan
 from plumbob.auditing.precheck import precheck
-from plumbob.auditing.run import keyed, unmeasured, untried, versions
-from plumbob.auditing.source import Source, open_source, with_models
+from plumbob.auditing.schedule import pieces
 from plumbob.auditing.store import Store
+from plumbob.auditing.summarise import Summary, summarise
+from plumbob.auditing.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
-from plumbob.protocols.networks import trusting
+from plumbob.platform_only import lock
 from plumbob.report import assessment, page, shown
-from plumbob.report.gating import Outcome, outcome
 from plumbob.report.pictures import save_sheet, sheet_path
+from plumbob.trust import Trust
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,13 +50,14 @@ LINES, COSTS = "findings.jsonl", "costs.jsonl"
 
 @dataclass(frozen=True)
 class Result:
-    """What an audit found, and where it lies."""
+    """What an audit found, what that means, and where it lies."""
 
     folder: Path
     findings: tuple[Finding, ...]
     summaries: tuple[Summary, ...]
     notes: tuple[str, ...]
     reused: int = 0  # findings that were there before
+    gate: Outcome | None = None  # what the plan's gate says of them, where it has one
 
     @property
     def report(self) -> Path:
@@ -102,43 +105,43 @@ def run_audit(
     ...     result.report.exists(), len(result.findings) > 0
     (True, True)
     """
-    folder, shared = Path(out), Store(Path(store) if store is not None else Path(out) / "store")
-    with trusting(trust_code):
-        plan, source = _opened(plan, trust_code, frames)
-        wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
-        chosen = engine_named(engine)
-        with _writing(folder):
-            _check_folder(folder, plan, trust_code)
-        _check_store(shared, folder)
-        if tell is not None and not folder.exists():
-            tell(_rough(plan, source, workers or 1))
-        with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan, trust_code):
-            extras = Extras(
-                folder / "transcripts" if transcripts else None,
-                folder / "pictures" if source.public or show_pictures else None,
-                save_sheet,
-            )
-            there = sum(key in shared for key in wanted)
-            findings = _found(folder, Job(plan, source, shared, extras, trust_code), wanted, pool, progress)
-            notes = (*source.notes, *_cautions(source), *untried(plan))
-            _render(folder, plan, source, findings, notes, command, _sheets(extras.gallery, findings))
-    return Result(folder, tuple(findings), tuple(summarise(findings)), notes, there)
+    folder, trust = Path(out), Trust(code=trust_code)
+    kept = Store(Path(store) if store is not None else folder / "store")
+    plan, source = _opened(plan, trust, frames)
+    wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
+    chosen = engine_named(engine)
+    with _writing(folder):
+        _check_folder(folder, plan, trust)
+    _check_store(kept, folder)
+    if tell is not None and not folder.exists():
+        tell(_rough(plan, source, workers or 1))
+    with started(chosen, workers) as pool, _writing(folder), _claimed(folder, plan, trust):
+        extras = Extras(
+            folder / "transcripts" if transcripts else None,
+            folder / "pictures" if source.public or show_pictures else None,
+            save_sheet,
+        )
+        there = sum(key in kept for key in wanted)
+        findings = _found(folder, Job(plan, source, kept, extras), wanted, pool, progress)
+        result = _judged(folder, plan, source, findings, there)
+        _render(result, plan, source, command, _sheets(extras.gallery, findings))
+    return result
 
 
 def estimate_audit(
     plan: Plan | dict[str, Any] | Path | str, *, workers: int = 1, transcripts: bool = False, trust_code: bool = False
 ) -> Estimate:
     """What `run_audit` would cost on this machine: the data are opened, nothing is trained or written."""
-    with trusting(trust_code):
-        return estimate(*_opened(plan, trust_code), workers=workers, transcripts=transcripts)
+    return estimate(*_opened(plan, Trust(code=trust_code)), workers=workers, transcripts=transcripts)
 
 
 def _opened(
-    plan: Plan | dict[str, Any] | Path | str, trust_code: bool, frames: Mapping[str, pd.DataFrame] | None = None
+    plan: Plan | dict[str, Any] | Path | str, trust: Trust, frames: Mapping[str, pd.DataFrame] | None = None
 ) -> tuple[Plan, Source]:
-    """The plan with its defaults and the tables it speaks of, checked against each other."""
-    plan = _plan(plan, trust_code).filled()
-    source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust_code=trust_code)
+    """Open: the plan with its defaults and the tables it speaks of, checked against each other."""
+    plan = _plan(plan, trust).filled()
+    plan.check_trust(trust)
+    source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust=trust)
     plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
     check_fit(plan, source)
     return plan, source
@@ -153,7 +156,7 @@ def _rough(plan: Plan, source: Source, workers: int) -> Estimate:
 def _found(
     folder: Path, job: Job, wanted: list[str], pool: Pool, progress: Callable[[int, int], None]
 ) -> list[Finding]:
-    """Compute what is not there yet, and write the folder's lines as it comes."""
+    """Schedule, run, score, store: compute what is not there yet, and write the folder's lines as it comes."""
     earlier = read_findings(folder / LINES)
     if {finding.key for finding in earlier} - {parted(word)[0] for word in wanted}:
         raise BadInput(f"{folder} holds findings of other data or of another version; choose another folder (--out)")
@@ -176,6 +179,20 @@ def _found(
     run_job(job, pieces(job.plan, job.source, pool.workers), pool, tick)
     lines.extend()
     return [job.store.read(key) for key in wanted]
+
+
+def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], there: int) -> Result:
+    """Summarise: the verdicts and what the gate says of them, once for all reports."""
+    summaries = summarise(findings)
+    gate = check_gate(plan)
+    return Result(
+        folder,
+        tuple(findings),
+        tuple(summaries),
+        (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
+        there,
+        None if gate is None else gate.outcome(findings, summaries, unmeasured(plan)),
+    )
 
 
 class _Lines:
@@ -228,12 +245,12 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
 
 
-def _plan(plan: Plan | dict[str, Any] | Path | str, trust_code: bool) -> Plan:
+def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
     if isinstance(plan, Plan):
         return plan
     if isinstance(plan, dict):
-        return make_plan(plan, trust_code=trust_code)
-    return read_plan(Path(plan), trust_code=trust_code)
+        return make_plan(plan, trust=trust)
+    return read_plan(Path(plan), trust=trust)
 
 
 def _cautions(source: Source) -> tuple[str, ...]:
@@ -242,21 +259,17 @@ def _cautions(source: Source) -> tuple[str, ...]:
 
 
 @contextmanager
-def _claimed(folder: Path, plan: Plan, trust_code: bool) -> Iterator[None]:
+def _claimed(folder: Path, plan: Plan, trust: Trust) -> Iterator[None]:
     """The folder is this plan's and this process's alone, until the audit is done."""
-    _check_folder(folder, plan, trust_code)
+    _check_folder(folder, plan, trust)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
     with (folder / LINES).open("a") as lines:
-        try:
-            fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BadInput(
-                f"another audit is writing to {folder}; wait for it or choose another folder (--out)"
-            ) from error
-        _check_folder(folder, plan, trust_code)  # again: somebody may have begun here meanwhile
+        if not lock(lines):
+            raise BadInput(f"another audit is writing to {folder}; wait for it or choose another folder (--out)")
+        _check_folder(folder, plan, trust)  # again: somebody may have begun here meanwhile
         kept, text = folder / "plan.yaml", plan.to_yaml(folder)
         if not kept.exists() or kept.read_text(encoding="utf-8") != text:  # a new audit, or another gate
             write_whole(kept, text)
@@ -268,57 +281,49 @@ def _just_begun(path: Path) -> bool:
     return path.name in ("plan.yaml", ".plan.yaml.part") or (path.name == LINES and path.stat().st_size == 0)
 
 
-def _check_folder(folder: Path, plan: Plan, trust_code: bool) -> None:
+def _check_folder(folder: Path, plan: Plan, trust: Trust) -> None:
     """Refuse a folder that holds something else: nothing of another plan is ever overwritten."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; name a folder (--out)")
     kept = folder / "plan.yaml"
     if kept.exists():
         try:
-            same = read_plan(kept, trust_code=trust_code).digest == plan.digest
-        except BadInput:
-            same = False
+            same = read_plan(kept, trust=trust).digest == plan.digest
+        except BadInput as error:
+            raise BadInput(
+                f"{folder} holds the audit of another plan, which cannot be read here ({error}); "
+                "choose another folder (--out)"
+            ) from error
         if not same:
             raise BadInput(f"{folder} holds the audit of another plan; choose another folder (--out)")
     elif folder.exists() and not all(map(_just_begun, folder.iterdir())):
         raise BadInput(f"{folder} is not empty and holds no audit; choose another folder (--out)")
 
 
-def _render(
-    folder: Path,
-    plan: Plan,
-    source: Source,
-    findings: list[Finding],
-    notes: tuple[str, ...],
-    command: str,
-    sheets: dict[str, bytes],
-) -> None:
-    surroundings = environment()
+def _render(result: Result, plan: Plan, source: Source, command: str, sheets: dict[str, bytes]) -> None:
+    """Render: the report, the assessment, and with which versions they were made."""
+    folder, findings, surroundings = result.folder, result.findings, environment()
     write_whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
     threats = "; ".join(threat.threat().summary for threat in plan.threats)
-    text = page.render(
-        findings,
+    about = page.About(
         title=f"Privacy audit: {findings[0].data if findings else 'no findings'}",
         question=f"What does the curious party learn about the other parties' columns? Curious here: {threats}.",
         plan=plan.to_yaml(folder),
         environment=surroundings,
-        notes=notes,
+        notes=result.notes,
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
         sheets=sheets,
         matrix=of_plan(plan),
-        gate=_gated(plan, findings),
+        gate=result.gate,
         assessment="assessment.html",
     )
+    text = page.render(findings, about, result.summaries)
+    subject = assessment.subject(plan, source)
     write_whole(
-        folder / "assessment.html", assessment.render(assessment.subject(plan, source), findings, made=surroundings)
+        folder / "assessment.html",
+        assessment.render(subject, findings, made=surroundings, summaries=result.summaries),
     )
     write_whole(folder / "report.html", text)
-
-
-def _gated(plan: Plan, findings: list[Finding]) -> Outcome | None:
-    """What the plan's gate says of the findings, where it has one."""
-    gate = check_gate(plan)
-    return None if gate is None else outcome(gate, gate.check(findings), unmeasured(plan))
 
 
 def environment() -> dict[str, str]:

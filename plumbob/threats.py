@@ -20,6 +20,7 @@ from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownDefences
 from plumbob.registry import Registry
 from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
+from plumbob.trust import NO_CODE, Trust
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,7 @@ class View:
     defence: KnownDefences = field(default_factory=KnownDefences)  # what is known of the defences in place
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
     notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
+    trust: Trust = NO_CODE  # of whoever runs the attack; never saved
 
     @classmethod
     def from_arrays(
@@ -258,8 +260,8 @@ class View:
         bundle.save(path, meta, arrays)
 
     @classmethod
-    def load(cls, path: Path, limit: int = bundle.LIMIT) -> View:
-        """Read a view back."""
+    def load(cls, path: Path, limit: int = bundle.LIMIT, trust: Trust = NO_CODE) -> View:
+        """Read a view back. `trust` says whether networks of other packages that it names may be loaded."""
         meta, arrays = bundle.load(path, limit)
         if meta.get("kind") != "view":
             raise BadInput(f"{path} holds no view but '{meta.get('kind')}'")
@@ -289,12 +291,13 @@ class View:
                 defence=KnownDefences.within(arrays),
                 auxiliary_scores=arrays.get("auxiliary_scores"),
                 notes=_under("notes/", arrays),
+                trust=trust,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{path}: its manifest lacks {error}") from error
 
 
-def cut(transcript: Transcript, threat: Threat) -> View:
+def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
     """The part of a transcript that a threat gives to the curious parties."""
     curious = threat.curious(transcript.active, transcript.parties)
     owners = [feature.party for feature in transcript.features]
@@ -327,6 +330,7 @@ def cut(transcript: Transcript, threat: Threat) -> View:
         defence=KnownDefences.within(coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
         notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()},
+        trust=trust,
     )
 
 

@@ -224,7 +224,7 @@ def test_the_gate_of_the_plan_counts_unless_the_flag_says_otherwise(plan: Path, 
         (["--gate", "max_gain<20"], "always holds"),
         (["--gate", "max_gian<0.2"], "did you mean 'max_gain'?"),
         (["--junit", "gate.xml"], "say which gate (--gate"),
-        (["--gate", "max_gain<0.2", "--junit", "nowhere/gate.xml"], "no file in a folder that exists"),
+        (["--gate", "max_gain<0.2", "--junit", "nowhere/gate.xml"], "the parent folder does not exist"),
     ],
 )
 def test_a_wrong_gate_is_refused_before_the_work(plan: Path, tmp_path: Path, options: list[str], words: str) -> None:
@@ -246,7 +246,7 @@ def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:
     assert "name: dropout" not in kept
     page = (tmp_path / "out" / "report.html").read_text()
     assert "plumbob audit plan.yaml --sweep" in page
-    assert "hide_model was not tried on decision_tree" in page
+    assert "hide_model on decision_tree was not tried" in page
 
 
 def test_the_seed_decides(plan: Path, tmp_path: Path) -> None:

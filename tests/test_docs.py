@@ -18,9 +18,9 @@ import yaml
 
 from plumbob.attacks import Attack, attacks
 from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.judge import group
 from plumbob.auditing.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan
 from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.summarise import group
 from plumbob.defences import DEFENCES
 from plumbob.papers.measured import RUNS, write
 from plumbob.scoring.images import ImageScore
@@ -257,7 +257,7 @@ def test_the_table_of_the_cut_layer_says_what_its_findings_say() -> None:
 def test_the_picture_in_the_readme_shows_the_committed_findings() -> None:
     """The report in the picture was made from docs/results/demo; its headline can be made again from there."""
     from plumbob.auditing.finding import read_findings
-    from plumbob.auditing.judge import summarise
+    from plumbob.auditing.summarise import summarise
     from plumbob.report.answer import answers, overall
 
     found = answers(summarise(read_findings(ROOT / "docs" / "results" / "demo" / "findings.jsonl")))

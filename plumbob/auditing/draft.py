@@ -21,9 +21,9 @@ import yaml
 
 from plumbob.auditing import sweep
 from plumbob.auditing.fit import check_fit
+from plumbob.auditing.open import Source, open_source, with_models
 from plumbob.auditing.plan import EFFORTS, Plan, in_yaml
 from plumbob.auditing.plan_file import make_plan, plan_from_text
-from plumbob.auditing.source import Source, open_source, with_models
 from plumbob.auditing.wishes import Wishes, fitting_defences, fitting_protocols, fitting_threats, opened
 from plumbob.data.align import canonical
 from plumbob.data.prepare import CHOICES
@@ -65,17 +65,17 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
         raise BadInput(f"parties {', '.join(holders)} all have a column '{wishes.label}'; say whose it is (--active)")
     wishes = replace(wishes, active=wishes.active or next(iter(holders), ""))
     with _flags():
-        plan = make_plan(_raw(wishes, "refuse"), folder=folder, trust_code=wishes.trust_code)
+        plan = make_plan(_raw(wishes, "refuse"), folder=folder, trust=wishes.trust)
         kinds = {name: _kinds(name, frame, wishes) for name, frame in frames.items()}
         gaps = sum(gap for _, gap in kinds.values())
         missing = "median" if gaps else "refuse"
-        plan = make_plan(_raw(wishes, missing), folder=folder, trust_code=wishes.trust_code)
+        plan = make_plan(_raw(wishes, missing), folder=folder, trust=wishes.trust)
         quick = plan.data.model_copy(update={"align": "ids"})  # the same rows, without the cryptography
         source = open_source(quick, plan.seed)
-        source = with_models(source, plan.protocols, trust_code=wishes.trust_code)
+        source = with_models(source, plan.protocols, trust=wishes.trust)
         check_fit(plan.filled(), source)
     text = _text(wishes, folder, source, missing)
-    if plan_from_text(text, "the plan", folder, trust_code=wishes.trust_code).digest != plan.digest:
+    if plan_from_text(text, "the plan", folder, trust=wishes.trust).digest != plan.digest:
         raise BadInput("a name of these data cannot be written in a plan; rename the party, file or column")
     return Draft(plan, text, (*_seen(wishes, frames, kinds), *_shared(wishes, source, gaps)))
 

@@ -11,6 +11,7 @@ import importlib.util
 import logging
 import os
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,10 +20,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from plumbob.auditing.pieces import SHARES, Job, Parcel, Piece, forget, work, work_apart
+from plumbob.auditing.expand import keyed
+from plumbob.auditing.finding import Finding
+from plumbob.auditing.open import Source
+from plumbob.auditing.plan import Plan
+from plumbob.auditing.schedule import SHARES, Piece, pieces
 from plumbob.auditing.store import Store
+from plumbob.auditing.work import Job, Parcel, forget, work, work_apart
 from plumbob.errors import BadInput, suggest
 from plumbob.files import write_whole
 
@@ -153,7 +160,7 @@ def _dask(engine: Engine, workers: int | None) -> Iterator[int]:
         yield workers or cores
 
 
-def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick) -> None:
+def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick = lambda: None) -> None:
     """Everything that is not done, here or by whoever else works on the store; returns when all of it is there."""
     polite = True  # at first: pieces that nobody is at. Then: whatever is free.
     job = replace(job, mark=job.store.mark)
@@ -253,3 +260,11 @@ def _unpack(job: Job, parcel: Parcel) -> None:
         write_whole(folder / name.split("/")[-1], data)
     for finding in parcel.findings:
         job.store.put(finding)
+
+
+def run(plan: Plan, source: Source, *, workers: int = 1) -> list[Finding]:
+    """The findings of a plan in its order, for programs that want no folder: the same work, in a store that is then removed."""
+    with tempfile.TemporaryDirectory(prefix="plumbob-") as folder:
+        store = Store(Path(folder) / "store").opened()
+        run_job(Job(plan, source, store), pieces(plan, source, workers), Pool(workers))
+        return [store.read(key) for _, todo in keyed(plan, source) for _, key in todo]

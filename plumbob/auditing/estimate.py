@@ -13,10 +13,10 @@ from typing import Any
 
 from plumbob.auditing import cost
 from plumbob.auditing.cost import Costs, Size
-from plumbob.auditing.pieces import model_of, parts
+from plumbob.auditing.expand import Case, Unit, cases, units
+from plumbob.auditing.open import Source
 from plumbob.auditing.plan import DefencePlan, Plan
-from plumbob.auditing.run import Case, Unit, cases, units
-from plumbob.auditing.source import Source
+from plumbob.auditing.schedule import model_of, parts
 from plumbob.threats import Threat
 
 FORECASTS = (10_000_000, 100_000_000)

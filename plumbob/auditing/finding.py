@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import MISSING, asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -159,6 +159,31 @@ def read_cost(line: str) -> dict[str, Any]:
     return words | {name: float(raw[name]) for name in COSTS}
 
 
+def reason(line: str) -> str:
+    """Why a line was not read: it is of another version of Plumbob, or no finding at all. Fields that came later may be missing.
+
+    >>> reason('{"key": "a", "colour": "red"}')
+    "not a finding of this version: unknown field 'colour'"
+    """
+    try:
+        raw = parse_json(line)
+        told = {Finding: raw, Score: raw.get("score", {})}
+        for kind, part in told.items():
+            known = {one.name: one for one in fields(kind)}
+            unknown = sorted(set(part) - set(known))
+            lacking = [
+                name
+                for name, one in known.items()
+                if name not in (*part, *BESIDE) and one.default is MISSING and one.default_factory is MISSING
+            ]
+            if unknown or (lacking and "key" in raw):
+                what = f"unknown field '{unknown[0]}'" if unknown else f"missing field '{lacking[0]}'"
+                return f"not a finding of this version: {what}"
+    except BROKEN:
+        pass
+    return "not a finding"
+
+
 def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -169,4 +194,4 @@ def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, P
         try:
             yield line, parse(line)
         except BROKEN as error:
-            raise BadInput(f"{path}, line {number}: not a finding; move the file away and run again") from error
+            raise BadInput(f"{path}, line {number}: {reason(line)}; move the file away and run again") from error

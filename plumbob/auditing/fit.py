@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.attacks import attack_named
+from plumbob.auditing.expand import cases, units
+from plumbob.auditing.open import Source
 from plumbob.auditing.plan import Plan
-from plumbob.auditing.run import cases, units
-from plumbob.auditing.source import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
 from plumbob.threats import AuxiliaryRows, WhiteBox, cut

@@ -13,9 +13,10 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import LEVELS, Summary, group, label_gain, summarise
-from plumbob.auditing.limits import untried
+from plumbob.auditing.limits import inconclusive
+from plumbob.auditing.summarise import Summary, group, label_gain, situation_of, summarise
 from plumbob.scoring.intervals import mean_and_margin
+from plumbob.scoring.levels import Level, worst
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
 ROUNDING = 1e-9  # sums of equal numbers in another order
@@ -51,12 +52,12 @@ class Mark:
     hits: Estimate  # attack accuracy, or the share of right branches
     hits_attack: str
     hits_baseline: float
-    level: str
+    level: Level
     leaking: int  # columns
     columns: int
     attacks: tuple[str, ...]  # all that were tried
     pictures: bool = False  # whose columns are tiles, and whose attack accuracy nobody measured
-    untried: bool = False  # whether no attack handles it, so that no leak found means nothing
+    inconclusive: bool = False  # whether no attack covers it, so that no leak found means nothing
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,11 @@ class Option:
     @property
     def worst(self) -> Mark:
         """The mark with the highest leak: no party can exclude the threat that does most harm."""
-        return max(self.marks, key=lambda mark: (mark.leak.mean, LEVELS.index(mark.level)))
+        return max(self.marks, key=lambda mark: (mark.leak.mean, mark.level.rank))
 
     @property
-    def level(self) -> str:
-        return max((mark.level for mark in self.marks), key=LEVELS.index)
+    def level(self) -> Level:
+        return worst(mark.level for mark in self.marks)
 
     @property
     def attacks(self) -> tuple[str, ...]:
@@ -93,12 +94,12 @@ class Option:
     @property
     def safe(self) -> bool:
         """No attack under any threat found a column, or the label, above baseline."""
-        return self.level == "none" and not self.untried
+        return not self.level.leaks and not self.inconclusive
 
     @property
-    def untried(self) -> bool:
-        """Whether there is a threat under which no attack handles it."""
-        return any(mark.untried for mark in self.marks)
+    def inconclusive(self) -> bool:
+        """Whether there is a threat under which no attack covers it."""
+        return any(mark.inconclusive for mark in self.marks)
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,14 @@ class Frontier:
 def frontiers(findings: Iterable[Finding], summaries: Iterable[Summary] | None = None) -> list[Frontier]:
     """One frontier for every data set and protocol on which at least two defences were tried."""
     found = list(findings)
-    verdicts = group(summarise(found) if summaries is None else summaries, _place)
+    verdicts = group(summarise(found) if summaries is None else summaries, lambda s: situation_of(s.setting))
     made = []
     for (data, protocol), parts in group(found, lambda f: (f.data, f.protocol)).items():
         by_defence = group(parts, lambda f: f.defence)
         if len(by_defence) < 2:
             continue
         options = [
-            _option(defence, trials, {t: verdicts[data, protocol, defence, t] for t in {f.threat for f in trials}})
+            _option(defence, trials, {f.threat: verdicts[situation_of(f)] for f in trials})
             for defence, trials in by_defence.items()
         ]
         made.append(frontier(data, protocol, options))
@@ -165,7 +166,7 @@ def dominates(one: Option, other: Option) -> bool:
     single trial has no interval, and its difference counts as it is. Leaks are the worst over all threats. Whether the model
     can be hidden is not a matter of settings: an option that hides it and one that does not leave each other alone.
     """
-    if one.hidden != other.hidden or one.untried or other.untried:
+    if one.hidden != other.hidden or one.inconclusive or other.inconclusive:
         return False
     accuracy = one.accuracy.less(other.accuracy)
     spared = other.worst.leak.less(one.worst.leak)
@@ -194,7 +195,9 @@ def cheapest(options: Sequence[Option]) -> Option | None:
     """The least leak for at most one point of accuracy, where that is less than without a defence."""
     best = max(options, key=lambda option: option.accuracy.mean)
     reference = next((option for option in options if option.defence == "none"), best)
-    cheap = [o for o in options if reference.accuracy.less(o.accuracy).mean <= SMALL_LOSS + ROUNDING and not o.untried]
+    cheap = [
+        o for o in options if reference.accuracy.less(o.accuracy).mean <= SMALL_LOSS + ROUNDING and not o.inconclusive
+    ]
     if not cheap:
         return None
     least = min(cheap, key=lambda option: option.worst.leak.mean)
@@ -212,11 +215,6 @@ def estimate(trials: Mapping[int, float]) -> Estimate:
 def leak_of(findings: Sequence[Finding]) -> Estimate:
     """What one attack learnt, trial by trial: the mean over columns of the gain, no column below 0."""
     return _by_trial(findings, _leak)
-
-
-def _place(summary: Summary) -> tuple[str, str, str, str]:
-    setting = summary.setting
-    return setting.data, setting.protocol, setting.defence, setting.threat
 
 
 def _dominating(option: Option, options: Sequence[Option]) -> str:
@@ -262,12 +260,12 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         hits=hits[hits_attack],
         hits_attack=hits_attack,
         hits_baseline=fmean(_constant_hits(finding) for parts in measured.values() for finding in parts),
-        level=max([s.level for s in summaries] + [s.label.level for s in summaries if s.label], key=LEVELS.index),
-        leaking=sum(any(verdict.level != "none" for verdict in parts) for parts in levels.values()),
+        level=worst([s.level for s in summaries] + [s.label.level for s in summaries if s.label]),
+        leaking=sum(any(verdict.level.leaks for verdict in parts) for parts in levels.values()),
         columns=len(levels),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
         pictures=all(finding.score.images is not None for finding in findings),
-        untried=untried(summaries),
+        inconclusive=inconclusive(summaries),
     )
 
 

@@ -18,9 +18,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import LEVELS, Summary, Verdict, group, interval, summarise
-from plumbob.auditing.limits import untried
+from plumbob.auditing.limits import inconclusive
+from plumbob.auditing.summarise import Situation, Summary, Verdict, group, interval, situation_of, summarise
+from plumbob.auditing.untried import Untried
 from plumbob.errors import BadInput, suggest
+from plumbob.scoring.levels import Level
 
 LONGEST = 1_000  # characters of an expression
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -71,23 +73,13 @@ COLUMNS = ("max_gain", "leaking_columns", "exact_columns")  # measures of what a
 
 
 @dataclass(frozen=True)
-class Situation:
-    """Where a condition must hold."""
-
-    data: str
-    protocol: str
-    threat: str
-    defence: str
-
-
-@dataclass(frozen=True)
 class Breach:
     """What broke a condition: a column, or, of a measure that is about no column, the situation as a whole."""
 
     attack: str  # the one that does worst; empty of a model's accuracy
     unknown: float | None  # the share of unknown columns at which it does
     column: str  # empty where the measure is about no column
-    level: str  # the column's verdict, empty without one
+    level: Level | None  # the column's verdict
     value: float
     low: float
     high: float
@@ -149,15 +141,34 @@ class Gate:
     def about_labels(self) -> bool:
         return any(condition.measure.name == "max_label_accuracy" for condition in self.conditions)
 
-    def check(self, findings: Sequence[Finding]) -> list[Check]:
+    def check(self, findings: Sequence[Finding], summaries: Sequence[Summary] | None = None) -> list[Check]:
         """Every condition in every situation, in the order of the gate."""
-        summaries = group(summarise(findings), lambda s: _situation(s.setting))
-        trials = group(findings, _situation)
+        summed = group(summarise(findings) if summaries is None else summaries, lambda s: situation_of(s.setting))
+        trials = group(findings, situation_of)
         return [
             _check(condition, situation, parts, trials[situation])
             for condition in self.conditions
-            for situation, parts in summaries.items()
+            for situation, parts in summed.items()
         ]
+
+    def outcome(
+        self, findings: Sequence[Finding], summaries: Sequence[Summary] | None = None, untried: Sequence[Untried] = ()
+    ) -> Outcome:
+        """What it says of an audit. `untried` are the situations in which no attack of the plan applies."""
+        return Outcome(self, tuple(self.check(findings, summaries)), tuple(untried))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a gate says of an audit: every condition in every situation, and the situations that were not checked."""
+
+    gate: Gate
+    checks: tuple[Check, ...]
+    untried: tuple[Untried, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        return all(check.holds for check in self.checks)
 
 
 def _condition(text: str) -> Condition:
@@ -195,14 +206,9 @@ def _check_sense(condition: Condition) -> None:
         raise BadInput(f"gate: '{words}' always holds; '{measure.name}' is {measure.worst:g} at worst")
 
 
-def _situation(part: object) -> Situation:
-    """The situation of a setting or of a finding, which name its parts alike."""
-    return Situation(*(str(getattr(part, name)) for name in ("data", "protocol", "threat", "defence")))
-
-
 def _check(condition: Condition, situation: Situation, parts: list[Summary], trials: list[Finding]) -> Check:
     check = _measured(condition, situation, parts, trials)
-    if check.holds and condition.measure.name in COLUMNS and untried(parts):
+    if check.holds and condition.measure.name in COLUMNS and inconclusive(parts):
         return Check(condition, situation, False, None)  # not known is not safe
     return check
 
@@ -212,8 +218,8 @@ def _measured(condition: Condition, situation: Situation, parts: list[Summary], 
     if name == "max_gain":
         return _largest(condition, situation, list(_columns(parts, condition).values()))
     if condition.measure.counts:
-        levels = ("exact",) if name == "exact_columns" else tuple(level for level in LEVELS if level != "none")
-        found = tuple(b for b in _worst_levels(parts).values() if b.level in levels)
+        least = Level.EXACT if name == "exact_columns" else Level.ORDER
+        found = tuple(b for b in _worst_levels(parts).values() if _rank(b) >= least.rank)
         holds = COMPARISONS[condition.sign](len(found), condition.limit)
         return Check(condition, situation, holds, float(len(found)), () if holds else found)
     return _largest(condition, situation, _labels(trials) if name == "max_label_accuracy" else _accuracies(trials))
@@ -242,9 +248,11 @@ def _worst_levels(parts: Sequence[Summary]) -> dict[str, Breach]:
     """Every column with its worst verdict."""
     cases = [_of_column(summary, verdict) for summary in parts for verdict in summary.verdicts]
     columns = group(cases, lambda one: one.column)
-    return {
-        column: max(found, key=lambda one: (LEVELS.index(one.level), one.value)) for column, found in columns.items()
-    }
+    return {column: max(found, key=lambda one: (_rank(one), one.value)) for column, found in columns.items()}
+
+
+def _rank(breach: Breach) -> int:
+    return 0 if breach.level is None else breach.level.rank
 
 
 def _of_column(summary: Summary, verdict: Verdict) -> Breach:
@@ -277,4 +285,4 @@ def _of_rows(attack: str, unknown: float, shares: Sequence[float], trials: Seque
     """A share of rows with its interval over trials and rows."""
     mean, rows = sum(shares) / len(shares), min(f.score.rows for f in trials)
     value, margin = interval(shares, math.sqrt(mean * (1 - mean) / max(1, rows)))
-    return Breach(attack, unknown, "", "", value, max(0.0, value - margin), min(1.0, value + margin))
+    return Breach(attack, unknown, "", None, value, max(0.0, value - margin), min(1.0, value + margin))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import group, label_gain, recovered
+from plumbob.auditing.summarise import group, label_gain, recovered
 
 
 def unlearnt(findings: Iterable[Finding]) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plumbob.attacks import attacks
-from plumbob.auditing.judge import Summary, group
+from plumbob.auditing.summarise import Summary, group
 
 
-def untried(summaries: Iterable[Summary]) -> bool:
-    """Whether all attacks that would tell have something that they do not handle, so that no leak found means nothing.
+def inconclusive(summaries: Iterable[Summary]) -> bool:
+    """Whether every attack that could show a leak does not cover some trial, so that no leak found means nothing.
 
-    Those that no plan runs by itself are the weaker rivals of others: where these are not tried, they tell nothing.
+    Attacks that no plan runs by itself are weaker rivals of others: where those are untried, a null result is inconclusive.
     """
     tried = group(summaries, lambda summary: summary.setting.attack)
     limited = [name for name, parts in tried.items() if any(summary.untried for summary in parts)]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks import attacks
-from plumbob.auditing.judge import group
 from plumbob.auditing.plan import Plan
+from plumbob.auditing.summarise import group
 from plumbob.protocols import PROTOCOLS
 from plumbob.threats import THREATS, Threat
 

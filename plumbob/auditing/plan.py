@@ -29,6 +29,7 @@ from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.protocols.sums._hidden_codes import code_named
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox
+from plumbob.trust import Trust
 
 Effort = Literal["quick", "standard", "thorough"]
 PATHS = ("file", "recorded", "model")  # keys that name files
@@ -379,6 +380,11 @@ class Plan(_Part):
         return hashlib.sha256(
             bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
         ).hexdigest()
+
+    def check_trust(self, trust: Trust) -> None:
+        """Refuse networks of other packages, unless the caller trusts them."""
+        for part in self.protocols:
+            part.protocol().trusting(trust)
 
 
 def in_yaml(raw: object, **options: Any) -> str:

@@ -15,7 +15,7 @@ from plumbob.auditing import sweep
 from plumbob.auditing.plan import PATHS, Plan
 from plumbob.errors import BadInput, suggest
 from plumbob.formats import digest_of, read_model
-from plumbob.protocols.networks import trusting
+from plumbob.trust import NO_CODE, Trust
 
 PLAN_LIMIT = 2**20
 DEEPEST = 50  # brackets within brackets
@@ -38,24 +38,24 @@ class _PlainLoader(yaml.SafeLoader):
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         for key, count in keys.items():
             if count > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"'{key}' stands there twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
-def read_plan(path: Path, *, trust_code: bool = False, look: bool = True) -> Plan:
+def read_plan(path: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
     """A plan from a YAML file; paths in it are taken from the file's folder. Without `look`, no file it names is touched."""
     try:
         if path.stat().st_size > PLAN_LIMIT:
-            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes; that is no plan")
+            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes, the most a plan may have")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BadInput(f"no plan at {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
-    return plan_from_text(text, str(path), path.parent, trust_code=trust_code, look=look)
+    return plan_from_text(text, str(path), path.parent, trust=trust, look=look)
 
 
-def plan_from_text(text: str, source: str, folder: Path, *, trust_code: bool = False, look: bool = True) -> Plan:
+def plan_from_text(text: str, source: str, folder: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
     """A plan from YAML; paths in it are taken from `folder`."""
     try:
         raw = yaml.load(text, _PlainLoader)
@@ -65,11 +65,11 @@ def plan_from_text(text: str, source: str, folder: Path, *, trust_code: bool = F
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise BadInput(f"{source}{where}: not valid YAML: {problem}") from error
     raw = {} if raw is None else raw
-    return make_plan(raw, source=source, folder=folder, trust_code=trust_code, look=look)
+    return make_plan(raw, source=source, folder=folder, trust=trust, look=look)
 
 
 def make_plan(
-    raw: Any, source: str = "plan", folder: Path = Path(), *, trust_code: bool = False, look: bool = True
+    raw: Any, source: str = "plan", folder: Path = Path(), *, trust: Trust = NO_CODE, look: bool = True
 ) -> Plan:
     """A checked plan from plain data, with one clear sentence if it is wrong. Only the caller can trust code, no plan can.
 
@@ -80,9 +80,9 @@ def make_plan(
     swept = raw.get("defences") in (sweep.NAME, [sweep.NAME])
     try:
         kept = {k: v for k, v in raw.items() if not (swept and k == "defences")}
-        with trusting(trust_code):
-            plan = Plan.model_validate(_expanded(kept, folder, trust_code, look))
-            return plan.swept() if swept else plan
+        plan = Plan.model_validate(_expanded(kept, folder, trust, look))
+        plan.check_trust(trust)
+        return plan.swept() if swept else plan
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
     except UnicodeEncodeError as error:
@@ -93,7 +93,7 @@ def make_plan(
         raise BadInput(f"{source}: {error}") from error
 
 
-def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool, look: bool) -> dict[str, Any]:
+def _expanded(raw: Mapping[str, Any], folder: Path, trust: Trust, look: bool) -> dict[str, Any]:
     """Short forms written out, and relative paths made relative to the plan's folder."""
     plan = dict(raw)
     folder = folder.resolve() if look else folder.absolute()
@@ -108,7 +108,7 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool, look: bool
             plan[key] = [{"name": item} if isinstance(item, str) else item for item in plan[key]]
     if isinstance(plan.get("protocols"), list):
         rooted = [_rooted(item, folder, look) for item in plan["protocols"]]
-        plan["protocols"] = [_expanded_model(item, trust_code) if look else item for item in rooted]
+        plan["protocols"] = [_expanded_model(item, trust) if look else item for item in rooted]
     if plan.get("attacks") == "all":
         plan["attacks"] = list(attacks())
     if isinstance(plan.get("attacks"), str):
@@ -123,14 +123,14 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust_code: bool, look: bool
     return plan
 
 
-def _expanded_model(protocol: Any, trust_code: bool) -> Any:
+def _expanded_model(protocol: Any, trust: Trust) -> Any:
     """A protocol with a model: the file says which protocol it is, and what its bytes are."""
     if not isinstance(protocol, Mapping) or not isinstance(protocol.get("model"), str):
         return protocol
     path, found = Path(protocol["model"]), dict(protocol)
     if found.get("sha256") is None:
         found["sha256"] = digest_of(path)
-    return found if "name" in found else found | {"name": read_model(path, trust_code=trust_code).kind}
+    return found if "name" in found else found | {"name": read_model(path, trust=trust).kind}
 
 
 def _expanded_data(data: dict[str, Any], folder: Path, look: bool) -> dict[str, Any]:

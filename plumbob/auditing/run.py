@@ -1,38 +1,33 @@
-"""Run a plan: trials in, findings out, one after the other or several at once, always the same numbers.
+"""One unit at work: rows, models and transcripts in, findings out, always the same numbers.
 
-The unit of work is one protocol and one trial: the model is trained once and then predicted with under every split of
-the columns, threat and attack. Every draw comes from a generator seeded by what it is for, so neither order nor
+A unit is one protocol and one trial: the model is trained once and then predicted with under every split of the columns,
+threat and attack. Every draw comes from a generator seeded by what it is for, so neither order nor
 workers nor a crash changes a number.
 """
 
 from __future__ import annotations
 
 import hashlib
-import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import version
-from importlib.util import find_spec
-from itertools import product
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from plumbob import __version__, bundle
+from plumbob import bundle
 from plumbob.attacks import Guess, attack_named
 from plumbob.attacks.base import nothing
-from plumbob.auditing.finding import Finding, address, parted
+from plumbob.auditing.expand import Case, Unit, cases, draws
+from plumbob.auditing.finding import Finding, parted
 from plumbob.auditing.flows import flows_of
-from plumbob.auditing.plan import DefencePlan, Plan, ProtocolPlan
-from plumbob.auditing.provenance import code_of, modules_of
-from plumbob.auditing.source import Source
-from plumbob.auditing.sweep import fits, in_training, points
-from plumbob.defences import Combined, Defence
+from plumbob.auditing.open import Source
+from plumbob.auditing.plan import Plan
+from plumbob.defences import Defence
 from plumbob.errors import Unfit
 from plumbob.federation import Federation, IntArray, halves
+from plumbob.platform_only import peak_mb
 from plumbob.protocols import TrainingProtocol
 from plumbob.protocols.base import (
     IN_THE_CLEAR,
@@ -48,144 +43,17 @@ from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.networks import one_thread
 from plumbob.recorded.seals import accuracy_of, defence_of
 from plumbob.scoring.score import score, truth_of
-from plumbob.threats import Threat, View, cut, describe
+from plumbob.threats import View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
 LOSSES = 60  # points of a training's loss that a finding keeps
-PACKAGES = {"numpy": "numpy", "scipy": "scipy", "scikit-learn": "sklearn", "pandas": "pandas", "torch": "torch"}
-PACKAGES |= {"openmined-psi": "private_set_intersection", "xgboost": "xgboost"}
-FORMAT = 3  # raise it when the meaning of a finding changes, and old ones are computed anew
 Show = Callable[[str, Transcript, View, Guess], None]
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One protocol, one trial: the amount of work that is done or not done."""
-
-    protocol: ProtocolPlan
-    trial: int
-
-
-@dataclass(frozen=True)
-class Case:
-    """One finding to be made."""
-
-    unknown: float | None
-    defence: DefencePlan
-    threat: Threat
-    attack: str
-
-    @property
-    def remaining(self) -> Threat:
-        """The threat as far as the defence leaves it its knowledge."""
-        return self.defence.defence().threat(self.threat)
-
-
-Todo = tuple[tuple[Case, str], ...]  # cases with their keys
 
 
 def generator(seed: int, *purpose: object) -> np.random.Generator:
     """A generator for one purpose: the same for the same words, independent for others."""
     words = hashlib.sha256(bundle.canonical([seed, *map(str, purpose)]).encode()).digest()
     return np.random.default_rng(np.frombuffer(words, dtype=np.uint32))
-
-
-def units(plan: Plan) -> list[Unit]:
-    """The work of a plan, in order."""
-    return [Unit(protocol, trial) for protocol in plan.protocols for trial in range(plan.trials or 1)]
-
-
-def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
-    """The plan's defences, less those that would only repeat `none` on this protocol where `none` is tried."""
-    kind = protocol.protocol()
-    compared = kind.phase == "training" or any(defence.name == "none" for defence in plan.defences)
-    defences = [d for d in plan.defences if protocol.model is None or "training" not in points(d.defence())]
-    return [d for d in defences if fits(d.defence(), kind) or not (compared or in_training(d.defence()))]
-
-
-def untried(plan: Plan) -> list[str]:
-    """Defences that could not be measured on a protocol, and why."""
-    notes = []
-    for protocol in plan.protocols:
-        fitting = [defence.title for defence in defences_for(plan, protocol)]
-        attacked = {case.defence.title for case in cases(plan, Unit(protocol, 0))}
-        for defence in plan.defences:
-            title = defence.title
-            where = f"{title} was not tried on {protocol.title}"
-            if title not in fitting:
-                trained = protocol.model is not None
-                notes.append(f"{where}: {'the model is trained already' if trained else 'it changes nothing there'}")
-            elif not fits(defence.defence(), protocol.protocol()):
-                notes.append(f"{title} changes nothing on {protocol.title}: what is found there is found without it")
-            elif title not in attacked:
-                notes.append(f"{where}: no attack of this plan fits what it leaves a curious party; that is no proof")
-    return notes
-
-
-def unmeasured(plan: Plan) -> list[str]:
-    """Situations of a plan that no attack fits, so that nothing is known of them."""
-    found = []
-    for protocol in plan.protocols:
-        measured = {(case.defence.title, case.threat.name) for case in cases(plan, Unit(protocol, 0))}
-        for defence, threat in product(defences_for(plan, protocol), plan.threats):
-            if (defence.title, threat.name) not in measured:
-                found.append(f"{protocol.title}, threat {threat.name}, defence {defence.title}")
-    return found
-
-
-def cases(plan: Plan, unit: Unit) -> list[Case]:
-    """What a unit finds out: every fitting combination."""
-    defences = defences_for(plan, unit.protocol)
-    combinations = product(plan.unknown or (None,), defences, plan.threats, plan.fitting_attacks)
-    every = [Case(unknown, defence, threat.threat(), attack) for unknown, defence, threat, attack in combinations]
-    return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
-
-
-def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
-    """A hash of the setting: what seeds the draws of an attack and of its score."""
-    parts = {
-        "format": FORMAT,
-        "data": source_digest,
-        "protocol": unit.protocol.protocol().identified(),
-        "name": unit.protocol.title,
-        "trial": unit.trial,
-        "seed": plan.seed,
-        "train_share": plan.train_share,
-        "rows": plan.rows,
-        "unknown": case.unknown,
-        "defence": case.defence.defence().identified(),
-        "threat": describe(case.threat),
-        "attack": attack_named(case.attack).identified(),
-    }
-    if unit.protocol.model is not None:
-        parts |= {"model": unit.protocol.sha256, "columns": unit.protocol.columns}
-    return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Of Plumbob and of the packages that could change a number."""
-    there = {name: version(name) for name in PACKAGES if find_spec(PACKAGES[name]) is not None}
-    return {"plumbob": __version__} | there
-
-
-def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
-    """Every finding of a plan, in order, with its address: a hash of its setting, names included, and one of the code."""
-    digest, identity = source.digest, source.identity
-
-    def key(unit: Unit, case: Case) -> str:
-        parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
-        setting = hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
-        return address(setting, made_by(unit, case))
-
-    return [(unit, tuple((case, key(unit, case)) for case in cases(plan, unit))) for unit in units(plan)]
-
-
-def made_by(unit: Unit, case: Case) -> str:
-    """A hash of the code that a finding goes through: this module, and the protocol, defence and attack it is of."""
-    defence = case.defence.defence()
-    parts = defence.parts if isinstance(defence, Combined) else (defence,)
-    return code_of(modules_of([unit.protocol.protocol(), *parts, attack_named(case.attack)]) | {__name__})
 
 
 @contextmanager
@@ -229,7 +97,46 @@ class Workbench:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
         done = self._run(case)
         words = draws(self.plan, self.digest, self.unit, case)
-        return _finding(self.plan, self.source, self.unit, case, name, words, done, show)
+        view = cut(done.log, case.remaining, self.source.trust)
+        started = time.perf_counter()
+        guess = _guess(self.plan, self.unit, case, view, generator(self.plan.seed, "attack", words))
+        seconds = time.perf_counter() - started
+        judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
+        if show is not None and judged.images is not None:
+            show(name, done.log, view, guess)
+        total = len(view.known) + len(view.unknown)
+        return Finding(
+            key=parted(name)[0],
+            code=parted(name)[1],
+            data=self.source.name,
+            protocol=self.unit.protocol.title,
+            threat=case.threat.name,
+            attack=case.attack,
+            defence=done.defence or case.defence.title,
+            unknown=len(view.unknown) / total,
+            known_columns=len(view.known),
+            unknown_columns=len(view.unknown),
+            classes=len(self.source.classes),
+            trial=self.unit.trial,
+            seed=self.plan.seed,
+            model_accuracy=done.accuracy,
+            withheld=done.withheld,
+            score=judged,
+            seconds=seconds,
+            peak_mb=peak_mb(),
+            white_box=view.model is not None,
+            train_seconds=done.train_seconds,
+            predict_seconds=done.predict_seconds,
+            bytes_sent=done.log.bytes_sent(),
+            bytes_by_party=done.log.bytes_by_party(),
+            encryption=done.encryption,
+            key_bits=done.key_bits,
+            trained=done.trained,
+            training_loss=training_losses(done.log),
+            certificate=guess.certificate,
+            usual_class=done.usual,
+            flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
+        )
 
     def _run(self, case: Case) -> _Run:
         place = (case.unknown, case.defence.title)
@@ -245,7 +152,7 @@ class Workbench:
         plan, trial = self.plan, self.unit.trial
         federation, order = self.source.deal(case.unknown, generator(plan.seed, "columns", case.unknown, trial))
         defence = case.defence.defence()
-        protocol = defence.protect(self.unit.protocol.protocol())
+        protocol = defence.protect(self.unit.protocol.protocol()).trusting(self.source.trust)
         if protocol.phase == "training":
             return self._trained(training(protocol), federation)
         return self._predicted(predicting(protocol), defence, federation, order)
@@ -329,51 +236,6 @@ def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
     return train(), time.perf_counter() - started
 
 
-def _finding(
-    plan: Plan, source: Source, unit: Unit, case: Case, name: str, words: str, done: _Run, show: Show | None
-) -> Finding:
-    view = cut(done.log, case.remaining)
-    started = time.perf_counter()
-    guess = _guess(plan, unit, case, view, generator(plan.seed, "attack", words))
-    seconds = time.perf_counter() - started
-    judged = score(guess, truth_of(done.log, view), view, generator(plan.seed, "score", words))
-    if show is not None and judged.images is not None:
-        show(name, done.log, view, guess)
-    total = len(view.known) + len(view.unknown)
-    return Finding(
-        key=parted(name)[0],
-        code=parted(name)[1],
-        data=source.name,
-        protocol=unit.protocol.title,
-        threat=case.threat.name,
-        attack=case.attack,
-        defence=done.defence or case.defence.title,
-        unknown=len(view.unknown) / total,
-        known_columns=len(view.known),
-        unknown_columns=len(view.unknown),
-        classes=len(source.classes),
-        trial=unit.trial,
-        seed=plan.seed,
-        model_accuracy=done.accuracy,
-        withheld=done.withheld,
-        score=judged,
-        seconds=seconds,
-        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        white_box=view.model is not None,
-        train_seconds=done.train_seconds,
-        predict_seconds=done.predict_seconds,
-        bytes_sent=done.log.bytes_sent(),
-        bytes_by_party=done.log.bytes_by_party(),
-        encryption=done.encryption,
-        key_bits=done.key_bits,
-        trained=done.trained,
-        training_loss=training_losses(done.log),
-        certificate=guess.certificate,
-        usual_class=done.usual,
-        flows=flows_of(done.log, recorded=source.recorded is not None) if unit.trial == 0 else (),
-    )
-
-
 def _guess(plan: Plan, unit: Unit, case: Case, view: View, rng: np.random.Generator) -> Guess:
     """What the attack says; one that does not fit the network stops the audit only where no other looks at the same."""
     try:
@@ -389,21 +251,3 @@ def training_losses(log: Transcript) -> tuple[tuple[int, float], ...]:
     losses = log.sealed(COORDINATOR).get("training loss", np.zeros(0))
     rounds = np.unique(np.linspace(0, len(losses) - 1, min(len(losses), LOSSES)).round().astype(int))
     return tuple((int(i), float(losses[i])) for i in rounds if np.isfinite(losses[i]))
-
-
-def run(plan: Plan, source: Source, *, workers: int = 1) -> Iterator[list[Finding]]:
-    """The findings of every unit, in the plan's order, as they are made; nothing is kept."""
-    work = keyed(plan, source)
-    if workers <= 1 or len(work) == 1:
-        yield from (_unit(plan, source, unit, todo) for unit, todo in work)
-        return
-    from joblib import Parallel, delayed
-
-    pool = Parallel(n_jobs=workers, return_as="generator", batch_size=1, pre_dispatch=workers)
-    yield from pool(delayed(_unit)(plan, source, unit, todo) for unit, todo in work)
-
-
-def _unit(plan: Plan, source: Source, unit: Unit, todo: Todo) -> list[Finding]:
-    with steady():
-        bench = Workbench(plan, source, unit)
-        return [bench.finding(case, name) for case, name in todo]

@@ -6,7 +6,6 @@ system (flock): it ends with the process that holds it, however that ends, so no
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import uuid
@@ -15,7 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbob.auditing.finding import BROKEN, Finding, lost_cost, parted, read_cost
+from plumbob import platform_only
+from plumbob.auditing.finding import BROKEN, Finding, lost_cost, parted, read_cost, reason
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
 
@@ -43,11 +43,14 @@ class Store:
             raise BadInput(f"{self.folder} is a file; a store is a folder (--store)")
         if self.folder.is_dir() and any(not path.name.startswith(".") for path in self.folder.iterdir()):
             try:
-                known = json.loads((self.folder / MARK).read_text(encoding="utf-8"))["format"] == FORMAT
-            except (OSError, ValueError, KeyError, TypeError):
-                known = False
-            if not known:
-                raise BadInput(f"{self.folder} is not empty and no store of this version; choose another (--store)")
+                found = int(json.loads((self.folder / MARK).read_text(encoding="utf-8"))["format"])
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise BadInput(f"{self.folder} is not empty and not a store; choose another (--store)") from error
+            if found != FORMAT:
+                raise BadInput(
+                    f"{self.folder} is a store of format {found}, and this version of Plumbob reads format {FORMAT}; "
+                    "choose another folder (--store, or --out where the store lies in it)"
+                )
 
     def opened(self) -> Store:
         """The store, made if it was not there."""
@@ -87,13 +90,15 @@ class Store:
 
     def _opened(self, key: str) -> tuple[str, str, Finding]:
         """The two lines as they were written, and what they say."""
+        found = ""
         try:
             found, cost = self._finding(key).read_text(encoding="utf-8"), f"{lost_cost(*parted(key))}\n"
             with suppress(FileNotFoundError):
                 cost = self._cost(key).read_text(encoding="utf-8")
             finding = Finding.from_line(found, read_cost(cost))
         except BROKEN as error:
-            raise BadInput(f"{self._finding(key)}: not a finding; remove the file and run again") from error
+            why = reason(found) if found else "not a finding"
+            raise BadInput(f"{self._finding(key)}: {why}; remove the file and run again") from error
         if finding.address != key:
             raise BadInput(f"{self._finding(key)}: holds the finding of another key; remove the file and run again")
         return found, cost, finding
@@ -136,7 +141,7 @@ class Store:
             pass
 
     def written(self) -> list[str]:
-        """The key of every finding that was computed, in the order of time; one that was computed twice stands there twice."""
+        """The key of every finding that was computed, in the order of time; one that was computed twice is listed twice."""
         log = self.folder / "written"
         return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
 
@@ -152,13 +157,12 @@ def _locked(path: Path, wait: bool) -> int | None:
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if not platform_only.lock(lock, wait=wait):
+                os.close(lock)
+                return None
             if _same(lock, path):
                 return lock
             os.close(lock)
-        except BlockingIOError:
-            os.close(lock)
-            return None
         except BaseException:
             os.close(lock)
             raise

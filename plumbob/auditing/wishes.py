@@ -17,6 +17,7 @@ from plumbob.errors import BadInput
 from plumbob.formats import read_model
 from plumbob.protocols import PROTOCOLS, protocol_named
 from plumbob.threats import THREATS
+from plumbob.trust import NO_CODE, Trust
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Wishes:
     protocols: tuple[str, ...] = ()
     models: tuple[Path, ...] = ()  # files of models that exist already
     columns: tuple[str, ...] = ()  # their inputs in order, where the files do not name them
-    trust_code: bool = False
+    trust: Trust = NO_CODE
     threats: tuple[str, ...] = ()
     defences: tuple[str, ...] = ()
     effort: str = ""
@@ -42,7 +43,7 @@ class Wishes:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The protocols by name: those that were said, and those of the models."""
-        return (*self.protocols, *(read_model(path, trust_code=self.trust_code).kind for path in self.models))
+        return (*self.protocols, *(read_model(path, trust=self.trust).kind for path in self.models))
 
     @property
     def enough(self) -> bool:

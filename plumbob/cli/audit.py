@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,87 +16,93 @@ from plumbob.cli.base import Effort, Json, app, progress
 from plumbob.errors import BadInput
 
 if TYPE_CHECKING:  # a command loads what it needs when it runs
+    from plumbob.app import Result
     from plumbob.auditing.estimate import Estimate
-    from plumbob.auditing.finding import Finding
-    from plumbob.auditing.gate import Gate
+    from plumbob.auditing.gate import Outcome
     from plumbob.auditing.plan import Plan
+
+
+PlanFile = Annotated[Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")]
+Recorded = Annotated[
+    Path | None,
+    typer.Option(help="A recorded run to judge instead: a saved transcript, or a folder of plain files."),
+]
+Threats = Annotated[
+    list[str] | None, typer.Option(help="Who is curious in the recorded run; may be given several times.")
+]
+Out = Annotated[Path, typer.Option(help="Folder for report and findings; an interrupted audit goes on there.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of every random draw (default: the plan's, else 0).")]
+HowMuch = Annotated[Effort | None, typer.Option(help="Trials, shares of unknown columns and rows.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="How many work at once (default: 1, or all of a cluster).")
+]
+Engine = Annotated[str, typer.Option(help="Where: processes, ray, dask, ray://HOST:PORT or dask://HOST:PORT.")]
+SharedStore = Annotated[
+    Path | None,
+    typer.Option(envvar="PLUMBOB_STORE", help="Folder of findings that audits share; none is made twice."),
+]
+Sweep = Annotated[bool, typer.Option("--sweep", help="Try every defence, and say which one to take.")]
+Transcripts = Annotated[bool, typer.Option(help="Keep the transcripts too. They hold raw private values.")]
+ShowPictures = Annotated[
+    bool,
+    typer.Option(
+        "--show-pictures",
+        help="Put pictures of the rows, real and recovered, into the report; only for data that may be shown.",
+    ),
+]
+GateText = Annotated[
+    str | None, typer.Option(help="What must hold, such as 'max_gain<0.2'; else exit code 1 (default: the plan's).")
+]
+TrustCode = Annotated[
+    bool, typer.Option("--trust-code", help="Let the plan name code of others: pickled models, networks of packages.")
+]
+JUnit = Annotated[Path | None, typer.Option(help="Write the gate's outcome as JUnit XML to this file.")]
+OnlyEstimate = Annotated[
+    bool, typer.Option("--estimate", help="Only say how long it would take, its memory and disk; nothing is trained.")
+]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Which audit the options mean."""
+
+    plan: Path | None
+    recorded: Path | None
+    threats: tuple[str, ...]
+    seed: int | None
+    effort: Effort | None
+    sweep: bool
+    gate: str | None
+    trust_code: bool
 
 
 @app.command(epilog="Example: plumbob audit plan.yaml --out my-audit --workers 2")
 def audit(
-    plan: Annotated[
-        Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")
-    ] = None,
-    recorded: Annotated[
-        Path | None,
-        typer.Option(help="A recorded run to judge instead: a saved transcript, or a folder of plain files."),
-    ] = None,
-    threat: Annotated[
-        list[str] | None, typer.Option(help="Who is curious in the recorded run; may be given several times.")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for report and findings; an interrupted audit goes on there.")
-    ] = Path("plumbob-audit"),
-    seed: Annotated[int | None, typer.Option(help="Seed of every random draw (default: the plan's, else 0).")] = None,
-    effort: Annotated[Effort | None, typer.Option(help="Trials, shares of unknown columns and rows.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="How many work at once (default: 1, or all of a cluster).")
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(help="Where: processes, ray, dask, ray://HOST:PORT or dask://HOST:PORT.")
-    ] = "processes",
-    store: Annotated[
-        Path | None,
-        typer.Option(envvar="PLUMBOB_STORE", help="Folder of findings that audits share; none is made twice."),
-    ] = None,
-    sweep: Annotated[bool, typer.Option("--sweep", help="Try every defence, and say which one to take.")] = False,
-    transcripts: Annotated[bool, typer.Option(help="Keep the transcripts too. They hold raw private values.")] = False,
-    show_pictures: Annotated[
-        bool,
-        typer.Option(
-            "--show-pictures",
-            help="Put pictures of the rows, real and recovered, into the report; only for data that may be shown.",
-        ),
-    ] = False,
-    gate: Annotated[
-        str | None, typer.Option(help="What must hold, such as 'max_gain<0.2'; else exit code 1 (default: the plan's).")
-    ] = None,
-    trust_code: Annotated[
-        bool,
-        typer.Option("--trust-code", help="Let the plan name code of others: pickled models, networks of packages."),
-    ] = False,
-    junit: Annotated[Path | None, typer.Option(help="Write the gate's outcome as JUnit XML to this file.")] = None,
-    estimate: Annotated[
-        bool,
-        typer.Option("--estimate", help="Only say how long it would take, its memory and disk; nothing is trained."),
-    ] = False,
+    plan: PlanFile = None,
+    recorded: Recorded = None,
+    threat: Threats = None,
+    out: Out = Path("plumbob-audit"),
+    seed: Seed = None,
+    effort: HowMuch = None,
+    workers: Workers = None,
+    engine: Engine = "processes",
+    store: SharedStore = None,
+    sweep: Sweep = False,
+    transcripts: Transcripts = False,
+    show_pictures: ShowPictures = False,
+    gate: GateText = None,
+    trust_code: TrustCode = False,
+    junit: JUnit = None,
+    estimate: OnlyEstimate = False,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
-    from plumbob.auditing.plan import Plan, check_gate
-    from plumbob.auditing.plan_file import read_plan
-    from plumbob.protocols.networks import trusting
-    from plumbob.report.terminal import print_summary
+    from plumbob.auditing.plan import check_gate
 
-    if recorded is not None:
-        chosen = _plan_of_recording(plan, recorded, threat)
-    elif threat:
-        raise BadInput("--threat goes with --recorded; a plan names its own ('threats')")
-    else:
-        chosen = read_plan(plan, trust_code=trust_code) if plan is not None else Plan(effort="quick")
-    changes: dict[str, Any] = {}
-    if seed is not None:
-        changes["seed"] = _at_least(seed, 0, "--seed")
-    if effort is not None:
-        changes["effort"] = effort.value
-    if gate is not None:
-        changes["gate"] = gate
-    chosen = chosen.model_copy(update=changes)
-    with trusting(trust_code):
-        chosen = chosen.swept() if sweep else chosen
-    conditions = check_gate(chosen)
-    _check_junit(junit, conditions is not None)
+    asked = _Asked(plan, recorded, tuple(threat or ()), seed, effort, sweep, gate, trust_code)
+    chosen = _chosen(asked)
+    _check_junit(junit, check_gate(chosen) is not None)
     if estimate:
         _estimate(chosen, workers or 1, transcripts, trust_code, as_json)
         return
@@ -110,22 +116,53 @@ def audit(
             transcripts=transcripts,
             show_pictures=show_pictures,
             trust_code=trust_code,
-            command=_command(plan, seed, effort, sweep, show_pictures, gate, recorded, threat, trust_code, out),
+            command=_command(asked, show_pictures, out),
             progress=advance,
             tell=_tell,
         )
     if store is not None and result.reused:
         print(f"plumbob: {result.reused:,} of {len(result.findings):,} findings were in the store", file=sys.stderr)
+    _print(result, as_json)
+    if result.gate is not None:
+        _pass(result.gate, junit, as_json)
+
+
+def _chosen(asked: _Asked) -> Plan:
+    """The plan, with what the options change in it."""
+    from plumbob.auditing.plan import Plan
+    from plumbob.auditing.plan_file import read_plan
+    from plumbob.trust import Trust
+
+    if asked.recorded is not None:
+        plan = _plan_of_recording(asked.plan, asked.recorded, asked.threats)
+    elif asked.threats:
+        raise BadInput("--threat goes with --recorded; a plan names its own ('threats')")
+    elif asked.plan is not None:
+        plan = read_plan(asked.plan, trust=Trust(code=asked.trust_code))
+    else:
+        plan = Plan(effort="quick")
+    changes: dict[str, Any] = {}
+    if asked.seed is not None:
+        changes["seed"] = _at_least(asked.seed, 0, "--seed")
+    if asked.effort is not None:
+        changes["effort"] = asked.effort.value
+    if asked.gate is not None:
+        changes["gate"] = asked.gate
+    plan = plan.model_copy(update=changes)
+    return plan.swept() if asked.sweep else plan
+
+
+def _print(result: Result, as_json: bool) -> None:
+    """The findings for programs, or the answer for people."""
+    from plumbob.report.terminal import print_summary
+
     if as_json:
         for finding in result.findings:
             print(finding.to_line())
-    else:
-        console = Console()
-        print_summary(result.findings, console)
-        console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
-    if conditions is not None:
-        with trusting(trust_code):
-            _pass(conditions, chosen, result.findings, junit, as_json)
+        return
+    console = Console()
+    print_summary(result.findings, console, result.summaries)
+    console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _estimate(plan: Plan, workers: int, transcripts: bool, trust_code: bool, as_json: bool) -> None:
@@ -147,20 +184,18 @@ def _tell(made: Estimate) -> None:
         print(f"plumbob: {notice(made)}", file=sys.stderr)
 
 
-def _pass(gate: Gate, plan: Plan, findings: Sequence[Finding], junit: Path | None, as_json: bool) -> None:
+def _pass(outcome: Outcome, junit: Path | None, as_json: bool) -> None:
     """Say whether the gate holds, and leave with exit code 1 if it does not."""
     from plumbob.app import save_text
-    from plumbob.auditing.run import unmeasured
     from plumbob.report import gating
 
-    checks, untold = gate.check(findings), unmeasured(plan)
     if junit is not None:
-        save_text(junit, gating.junit(gate, checks, untold))
+        save_text(junit, gating.junit(outcome))
     if as_json:
-        print(gating.gate_line(gate, checks, untold))
+        print(gating.gate_line(outcome))
     else:
-        gating.print_gate(gate, checks, untold, Console())
-    if not all(check.holds for check in checks):
+        gating.print_gate(outcome, Console())
+    if not outcome.holds:
         raise typer.Exit(1)
 
 
@@ -171,42 +206,31 @@ def _check_junit(path: Path | None, gated: bool) -> None:
     if not gated:
         raise BadInput("--junit writes what the gate found; say which gate (--gate, or 'gate' in the plan)")
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise BadInput(f"--junit: '{path}' is no file in a folder that exists")
+        raise BadInput(f"--junit: cannot write '{path}': the parent folder does not exist, or the path is a folder")
 
 
-def _plan_of_recording(plan: Path | None, recorded: Path, threats: list[str] | None) -> Plan:
+def _plan_of_recording(plan: Path | None, recorded: Path, threats: tuple[str, ...]) -> Plan:
     """The plan that `--recorded` stands for."""
     from plumbob.auditing.plan_file import make_plan
 
     if plan is not None:
         raise BadInput("--recorded takes no plan; or name the run in the plan ('data: {recorded: ...}')")
     raw: dict[str, Any] = {"data": {"recorded": str(recorded)}}
-    return make_plan(raw | ({"threats": threats} if threats else {}), source="--recorded")
+    return make_plan(raw | ({"threats": list(threats)} if threats else {}), source="--recorded")
 
 
-def _command(
-    plan: Path | None,
-    seed: int | None,
-    effort: Effort | None,
-    sweep: bool,
-    show_pictures: bool,
-    gate: str | None = None,
-    recorded: Path | None = None,
-    threats: list[str] | None = None,
-    trust_code: bool = False,
-    out: Path | None = None,
-) -> str:
+def _command(asked: _Asked, show_pictures: bool, out: Path) -> str:
     """The command that repeats an audit, without folders of this machine."""
-    words = ["plumbob", "audit"] + ([plan.name] if plan else [])
-    words += ["--recorded", recorded.name] if recorded else []
-    words += [word for threat in threats or () for word in ("--threat", threat)]
-    words += ["--effort", effort.value] if effort else []
-    words += ["--seed", str(seed)] if seed is not None else []
-    words += ["--sweep"] if sweep else []
+    words = ["plumbob", "audit"] + ([asked.plan.name] if asked.plan else [])
+    words += ["--recorded", asked.recorded.name] if asked.recorded else []
+    words += [word for threat in asked.threats for word in ("--threat", threat)]
+    words += ["--effort", asked.effort.value] if asked.effort else []
+    words += ["--seed", str(asked.seed)] if asked.seed is not None else []
+    words += ["--sweep"] if asked.sweep else []
     words += ["--show-pictures"] if show_pictures else []
-    words += ["--trust-code"] if trust_code else []
-    words += ["--gate", gate] if gate is not None else []
-    words += ["--out", out.name] if out and out.name else []
+    words += ["--trust-code"] if asked.trust_code else []
+    words += ["--gate", asked.gate] if asked.gate is not None else []
+    words += ["--out", out.name] if out.name else []
     return shlex.join(words)
 
 

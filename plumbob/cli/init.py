@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,45 +13,58 @@ from rich.console import Console
 from plumbob.cli.base import Effort, app
 from plumbob.errors import BadInput
 
+if TYPE_CHECKING:
+    from plumbob.auditing.wishes import Wishes
+
+
+Parties = Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")]
+DataName = Annotated[str, typer.Option(help="Or the name of a data set of `plumbob data list`.")]
+IdColumn = Annotated[str, typer.Option("--id", help="The column with the ids, in every file.")]
+Label = Annotated[str, typer.Option(help="The label column.")]
+LabelBins = Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")]
+Active = Annotated[str, typer.Option(help="The party with the label, if several files have it.")]
+Ignored = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
+Sample = Annotated[int | None, typer.Option(min=40, help="So many rows, for files larger than memory or to save time.")]
+Protocols = Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")]
+Models = Annotated[
+    list[Path] | None,
+    typer.Option(help="A model you have already (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
+]
+Columns = Annotated[
+    list[str] | None, typer.Option(help="The model's inputs in order, if its file does not name them; repeated.")
+]
+Threats = Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")]
+Defences = Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")]
+HowMuch = Annotated[Effort | None, typer.Option(help="How much work the audit is.")]
+Out = Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Let the model be a pickle, which runs code.")]
+
 
 @app.command(epilog="Example: plumbob init --party bank=bank.csv --party shop=shop.csv --id id --label default")
 def init(
-    party: Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")] = None,
-    data: Annotated[str, typer.Option(help="Or the name of a data set of `plumbob data list`.")] = "",
-    id_column: Annotated[str, typer.Option("--id", help="The column with the ids, in every file.")] = "",
-    label: Annotated[str, typer.Option(help="The label column.")] = "",
-    label_bins: Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")] = None,
-    active: Annotated[str, typer.Option(help="The party with the label, if several files have it.")] = "",
-    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=40, help="So many rows, for files larger than memory or to save time.")
-    ] = None,
-    protocol: Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")] = None,
-    model: Annotated[
-        list[Path] | None,
-        typer.Option(help="A model you have already (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="The model's inputs in order, if its file does not name them; repeated.")
-    ] = None,
-    threat: Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")] = None,
-    defence: Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")] = None,
-    effort: Annotated[Effort | None, typer.Option(help="How much work the audit is.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")] = False,
-    trust_code: Annotated[
-        bool, typer.Option("--trust-code", help="Let the model be a pickle, which runs code.")
-    ] = False,
+    party: Parties = None,
+    data: DataName = "",
+    id_column: IdColumn = "",
+    label: Label = "",
+    label_bins: LabelBins = None,
+    active: Active = "",
+    ignore: Ignored = None,
+    sample: Sample = None,
+    protocol: Protocols = None,
+    model: Models = None,
+    column: Columns = None,
+    threat: Threats = None,
+    defence: Defences = None,
+    effort: HowMuch = None,
+    out: Out = None,
+    force: Force = False,
+    trust_code: TrustCode = False,
 ) -> None:
     """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
-    from plumbob.app import save_text
-    from plumbob.auditing.dialogue import completed
-    from plumbob.auditing.draft import draft
     from plumbob.auditing.wishes import Wishes, named_files
-    from plumbob.report.answer import plain
-    from plumbob.report.terminal import say
+    from plumbob.trust import Trust
 
-    console = Console()
     said = Wishes(
         data=data,
         parties=named_files(party or ()),
@@ -63,12 +76,24 @@ def init(
         protocols=tuple(protocol or ()),
         models=tuple(model or ()),
         columns=tuple(column or ()),
-        trust_code=trust_code,
+        trust=Trust(code=trust_code),
         threats=tuple(threat or ()),
         defences=tuple(defence or ()),
         effort=effort.value if effort else "",
         sample=sample,
     )
+    _write(said, out, force)
+
+
+def _write(said: Wishes, out: Path | None, force: bool) -> None:
+    """Ask for what is missing, write the plan, and say what comes next."""
+    from plumbob.app import save_text
+    from plumbob.auditing.dialogue import completed
+    from plumbob.auditing.draft import draft
+    from plumbob.report.answer import plain
+    from plumbob.report.terminal import say
+
+    console = Console()
     asks = sys.stdin.isatty() and not said.enough
     place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
     wishes = completed(said, _ask if asks else None, lambda sentence: say(console, plain(sentence), whole=True))
@@ -80,7 +105,7 @@ def init(
             say(console, plain(str(error)), whole=True)
     made = draft(wishes, place.absolute().parent)
     save_text(place, made.text)
-    following = ["plumbob", "audit", str(place), *(["--trust-code"] if trust_code else [])]
+    following = ["plumbob", "audit", str(place), *(["--trust-code"] if said.trust.code else [])]
     for line in (*made.seen, f"Plan: {place}", f"Next: {shlex.join(following)}"):
         say(console, plain(line), whole=True)
 
@@ -88,7 +113,7 @@ def init(
 def _free(path: Path, force: bool) -> Path:
     """A place where a plan may be written: nothing is overwritten unasked."""
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise BadInput(f"--out: '{path}' is no file in a folder that exists")
+        raise BadInput(f"--out: cannot write '{path}': the parent folder does not exist, or the path is a folder")
     if path.exists() and not force:
         raise BadInput(f"'{path}' is there already; name another file (--out) or overwrite it (--force)")
     return path

@@ -18,6 +18,7 @@ from plumbob.formats.own_model import OwnModel
 from plumbob.formats.sklearn_estimators import read_pickle, read_skops
 from plumbob.formats.torch_file import read_torch
 from plumbob.formats.xgboost_file import read_xgboost
+from plumbob.trust import NO_CODE, Trust
 
 LARGEST = 200 * 2**20
 PART = 2**24  # bytes read at a time: a file may grow, or say that it is smaller than it is
@@ -25,7 +26,7 @@ SUFFIXES = (".json", ".ubj", ".onnx", ".pt", ".pth", ".skops", ".pkl", ".pickle"
 PICKLES = (".pkl", ".pickle", ".joblib")
 
 
-def read_model(path: Path, *, trust_code: bool = False) -> OwnModel:
+def read_model(path: Path, *, trust: Trust = NO_CODE) -> OwnModel:
     """The model in a file, or one sentence why not."""
     data = _bytes(path)
     suffix = path.suffix.lower()
@@ -35,11 +36,11 @@ def read_model(path: Path, *, trust_code: bool = False) -> OwnModel:
         if suffix == ".onnx":
             return read_onnx(data)
         if suffix in (".pt", ".pth"):
-            return read_torch(data, trust_code=trust_code)
+            return read_torch(data, trust=trust)
         if suffix == ".skops":
             return read_skops(data)
         if suffix in PICKLES:
-            return read_pickle(data, trust_code=trust_code)
+            return read_pickle(data, trust=trust)
     except BadInput as error:
         raise BadInput(f"model '{path.name}': {error}") from error
     except (

@@ -18,6 +18,7 @@ from plumbob.protocols.scores._trees import Plain, Trees, plain
 from plumbob.protocols.scores.boosted_trees import BoostedModel, added_up, boosted
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
+from plumbob.trust import Trust
 
 KNOWN = (
     "LogisticRegression, DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, "
@@ -31,9 +32,9 @@ HARMLESS = (  # classes of scikit-learn that hold arrays, which skops does not t
 )
 
 
-def read_pickle(data: bytes, *, trust_code: bool) -> OwnModel:
+def read_pickle(data: bytes, *, trust: Trust) -> OwnModel:
     """The estimator of a pickle."""
-    if not trust_code:
+    if not trust.code:
         raise BadInput(
             "a pickle runs code when it is read; say --trust-code if you trust it, or save it as .onnx or .skops"
         )

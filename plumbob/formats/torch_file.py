@@ -20,13 +20,14 @@ from plumbob.errors import BadInput
 from plumbob.formats.own_model import OwnModel
 from plumbob.formats.sklearn_estimators import layered
 from plumbob.protocols.scores.logistic_regression import LinearModel
+from plumbob.trust import Trust
 
 HARMLESS = ("Dropout", "Flatten", "Identity")
 LAST = ("Softmax", "Sigmoid")
 MOST = 50_000_000  # numbers in all tensors together
 
 
-def read_torch(data: bytes, *, trust_code: bool) -> OwnModel:
+def read_torch(data: bytes, *, trust: Trust) -> OwnModel:
     """The network of such a file."""
     try:
         import torch
@@ -38,7 +39,7 @@ def read_torch(data: bytes, *, trust_code: bool) -> OwnModel:
     except pickle.UnpicklingError as error:
         if data[:2] != b"PK":
             raise BadInput("it is no file of torch.save, or not whole") from error
-        if not trust_code:
+        if not trust.code:
             raise BadInput(
                 "it holds more than weights, and reading that runs code; save model.state_dict(), or say --trust-code "
                 "if you trust it"

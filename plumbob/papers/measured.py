@@ -16,10 +16,11 @@ from pathlib import Path
 from plumbob.attacks import attacks
 from plumbob.auditing.finding import Finding, read_findings
 from plumbob.auditing.frontier import Frontier, Option, frontiers, leak_of
-from plumbob.auditing.judge import Summary, group, summarise
+from plumbob.auditing.summarise import Summary, group, summarise
 from plumbob.defences import DEFENCES
 from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart
+from plumbob.scoring.levels import Level
 
 STYLE = """<style>
 .chart{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b2430}.tick,.axis,.value{fill:#5b6472;font-size:11.5px}
@@ -127,7 +128,7 @@ def _bar(title: str, mean: float, margin: float, attack: str, tone: str) -> Bar:
 def _counted(summary: Summary) -> str:
     """How many columns ended at which level."""
     levels = group(summary.verdicts, lambda verdict: verdict.level)
-    exact, leaking, ordered = (len(levels.get(level, ())) for level in ("exact", "leak", "order"))
+    exact, leaking, ordered = (len(levels.get(level, ())) for level in (Level.EXACT, Level.LEAK, Level.ORDER))
     noun = "tile" if summary.pictures is not None else "column"
     of = count(len(summary.verdicts), noun)
     if noun == "column" and len(summary.verdicts) > summary.unknown_columns:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob.auditing.judge import group
+from plumbob.auditing.summarise import group
 from plumbob.papers.claims import Claim, Figure, Outcome
 from plumbob.report.charts import Axis, Point, Series, line_chart, nice_top
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -13,7 +15,9 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
+from plumbob.protocols.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
+from plumbob.trust import NO_CODE, Trust
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
 ADDS_UP = 1e-4  # how far a row's scores may add up to something else than 1: models may compute in single precision
@@ -63,6 +67,19 @@ class Protocol(Identified, ABC):
     cost_terms: ClassVar[tuple[str, ...]] = ("1", "N d")  # of training: names in `auditing/cost.py`'s TERMS
     workload: ClassVar[Workload] = "networks"
     uses_torch: ClassVar[bool] = True  # which takes seconds to load
+    _trust: Trust = NO_CODE  # no setting: findings do not depend on it, and no plan can set it
+
+    def trusting(self, trust: Trust) -> Self:
+        """The same protocol, which may load networks of other packages if the caller trusts them; refused here if not."""
+        check_networks(self.networks, trust)
+        allowed = copy.copy(self)
+        allowed._trust = trust
+        return allowed
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Names of networks that it was given."""
+        return ()
 
     def ready(self, rows: int) -> None:
         """Refuse, in one sentence, what cannot be trained on so many rows, or on this machine."""

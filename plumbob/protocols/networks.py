@@ -2,7 +2,7 @@
 
 A network is made by a function of the input's shape and the number of outputs that gives a `torch.nn.Module`: one of the
 built-in names, or `package.module:function` for one's own. So a message, a saved view or a plan can say which network is
-meant in a line of text, and nothing is unpickled. One's own is code, and is run only where that was allowed (`trusting`).
+meant in a line of text, and nothing is unpickled. One's own is code, and is run only where the caller's `Trust` allows it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, Unfit, boolean, suggest, whole
 from plumbob.files import parse_json
+from plumbob.trust import NO_CODE, Trust
 
 if TYPE_CHECKING:
     import torch
@@ -41,20 +41,20 @@ class NetworkPlan:
     width: int
     double: bool = False  # 64-bit numbers in place of 32-bit ones
 
-    def build(self) -> torch.nn.Module:
+    def build(self, trust: Trust = NO_CODE) -> torch.nn.Module:
         """The module, with parameters that mean nothing yet."""
         from torch import nn
 
-        factory = _factory(self.network)
+        factory = _factory(self.network, trust)
         with _in_words(self, "expected a function of the inputs' shape and the number of outputs"):
             module: object = factory(self.shape, self.outputs, **_width(self))
         if not isinstance(module, nn.Module):
             raise BadInput(f"{_called(self)}: expected a torch.nn.Module, got {type(module).__name__}")
         return module.to(_dtype(self.double))
 
-    def tried(self) -> torch.nn.Module:
+    def tried(self, trust: Trust = NO_CODE) -> torch.nn.Module:
         """The same after two rows went through it, forwards and backwards: what does not fit is refused before any work."""
-        module = self.build()
+        module = self.build(trust)
         _try(self, module)
         return module
 
@@ -117,9 +117,7 @@ def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
     used = {name for name, grad in zip(learnt, grads, strict=False) if grad is not None}
     for name in parameters:
         if name not in used:
-            raise BadInput(
-                f"{_called(plan)}: its outputs do not hang on parameter '{name}', which has no gradient then"
-            )
+            raise BadInput(f"{_called(plan)}: its outputs do not depend on parameter '{name}', so it has no gradient")
 
 
 def _called(plan: NetworkPlan) -> str:
@@ -267,34 +265,11 @@ NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
 }
 
 
-_TRUSTED: ContextVar[bool] = ContextVar("trusted", default=False)
-
-
-@contextmanager
-def trusting(code: bool) -> Iterator[None]:
-    """Whether networks may be code of other packages, named by a plan, a recorded run or a view. Unless said so, none may.
-
-    >>> with trusting(True):
-    ...     known_network("top", "torch.nn:Linear")
-    'torch.nn:Linear'
-    """
-    before = _TRUSTED.set(code)
-    try:
-        yield
-    finally:
-        _TRUSTED.reset(before)
-
-
-def _factory(name: str) -> Callable[..., torch.nn.Module]:
+def _factory(name: str, trust: Trust) -> Callable[..., torch.nn.Module]:
     if name in NETWORKS:
         return NETWORKS[name]
     module, _, function = name.partition(":")
-    if not function:
-        raise BadInput(
-            f"no network '{name}'{suggest(name, list(NETWORKS))}; your own is named 'package.module:function'"
-        )
-    if not _TRUSTED.get():
-        raise BadInput(f"network '{name}' is code of another package; say --trust-code if you trust it")
+    trust.ask(f"network '{name}' is code of another package")
     try:
         made: Callable[..., torch.nn.Module] = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
@@ -303,11 +278,24 @@ def _factory(name: str) -> Callable[..., torch.nn.Module]:
 
 
 def known_network(what: str, name: object) -> str:
-    """The name of a network that can be made, or one sentence."""
+    """The name of a built-in network, or of a function of another package, which is not loaded here; else one sentence.
+
+    >>> known_network("top", "torch.nn:Linear")
+    'torch.nn:Linear'
+    """
     if not isinstance(name, str):
         raise BadInput(f"{what}: expected the name of a network, got {name!r}")
-    _factory(name)
+    if name not in NETWORKS and not name.partition(":")[2]:
+        raise BadInput(
+            f"no network '{name}'{suggest(name, list(NETWORKS))}; your own is named 'package.module:function'"
+        )
     return name
+
+
+def check_networks(names: Iterable[str], trust: Trust) -> None:
+    """Refuse, before any work, networks that may not be loaded or are not there."""
+    for name in names:
+        _factory(name, trust)
 
 
 def first_linear(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[str, torch.nn.Linear]:

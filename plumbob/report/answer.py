@@ -11,18 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.auditing.judge import LEVELS, NOT_KNOWN, SHARES, UNPROVEN, Summary, Verdict, group
-from plumbob.auditing.limits import untried
+from plumbob.auditing.limits import inconclusive
+from plumbob.auditing.summarise import NOT_KNOWN, SHARES, UNPROVEN, Situation, Summary, Verdict, group, situation_of
 from plumbob.errors import one_line
+from plumbob.scoring.levels import Level, worst
 from plumbob.threats import THREATS
 
-LEVEL_WORDS = {
-    "exact": "recovered",
-    "leak": "leaking",
-    "order": "order only",
-    "none": "no leak",
-}
-LEVEL_ICONS = {"exact": "●", "leak": "◐", "order": "▲", "none": "○"}
+LEVEL_WORDS = {Level.EXACT: "recovered", Level.LEAK: "leaking", Level.ORDER: "order only", Level.NONE: "no leak"}
+LEVEL_ICONS = {Level.EXACT: "◆", Level.LEAK: "●", Level.ORDER: "▲", Level.NONE: "○"}  # as charts draw them
 BASELINES = {
     "uniform": "uniform guess",
     "normal": "normal guess",
@@ -31,41 +27,36 @@ BASELINES = {
     "best_constant": "best constant",
     "random_path": "random path",
 }
-LEAKS = ("order", "leak", "exact")
 LONGEST = 80  # characters of a name that are shown
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What one answer is about: everything of a setting but the attack and the share of unknown columns."""
+class _Placed:
+    """Something that is said of one situation."""
 
-    data: str
-    protocol: str
-    threat: str
-    defence: str
+    situation: Situation
 
     @property
     def learner(self) -> str:
         """Who learns, in words."""
-        return _threat_words(self.threat)[0]
+        return _threat_words(self.situation.threat)[0]
 
     @property
     def knowledge(self) -> str:
         """What the curious know beyond their messages, in words."""
-        return _threat_words(self.threat)[1]
+        return _threat_words(self.situation.threat)[1]
 
     @property
-    def words(self) -> str:
-        """The scene in a few words, without the threat."""
-        words = f"{label(self.protocol)} on {short(self.data)}"
-        return f"{words}, {defence_words(self.defence)}" if defended(self.defence) else words
+    def where(self) -> str:
+        """The situation in a few words, without the threat."""
+        words, defence = f"{label(self.situation.protocol)} on {short(self.situation.data)}", self.situation.defence
+        return f"{words}, {defence_words(defence)}" if defended(defence) else words
 
 
 @dataclass(frozen=True)
-class ColumnAnswer:
+class ColumnAnswer(_Placed):
     """The worst that happens to one column."""
 
-    scene: Scene
     attack: str
     unknown: float
     metric: str
@@ -73,7 +64,7 @@ class ColumnAnswer:
     verdict: Verdict
 
     @property
-    def level(self) -> str:
+    def level(self) -> Level:
         return self.verdict.level
 
     @property
@@ -85,41 +76,39 @@ class ColumnAnswer:
         """The level in a word or two; two values have no order."""
         if self.words == NOT_KNOWN:
             return NOT_KNOWN
-        return "high or low only" if self.level == "order" and self.verdict.two_values else LEVEL_WORDS[self.level]
+        return "high or low only" if self.level is Level.ORDER and self.verdict.two_values else LEVEL_WORDS[self.level]
 
     @property
     def severity(self) -> tuple[int, float]:
-        return LEVELS.index(self.level), self.verdict.gain
+        return self.level.rank, self.verdict.gain
 
 
 @dataclass(frozen=True)
-class Answer:
-    """All that was found in one scene, columns worst first."""
+class Answer(_Placed):
+    """All that was found in one situation, columns worst first."""
 
-    scene: Scene
     columns: tuple[ColumnAnswer, ...]
     summaries: tuple[Summary, ...]
 
     @property
-    def level(self) -> str:
-        judged = [*self.columns, *([self.label] if self.label else [])]
-        return max((one.level for one in judged), key=LEVELS.index, default="none")
+    def level(self) -> Level:
+        return worst(one.level for one in (*self.columns, *([self.label] if self.label else [])))
 
     @property
     def label(self) -> ColumnAnswer | None:
         """The worst that happens to the label, judged like a column; nothing where it is not learnt beyond chance."""
         told = [
-            ColumnAnswer(self.scene, s.setting.attack, s.setting.unknown, "labels", s.rows, s.label)
+            ColumnAnswer(self.situation, s.setting.attack, s.setting.unknown, "labels", s.rows, s.label)
             for s in self.summaries
-            if s.label is not None and s.label.level in LEAKS
+            if s.label is not None and s.label.level.leaks
         ]
         return max(told, key=lambda one: one.severity, default=None)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Level, int]:
         """How many columns ended at each level, worst first."""
         found = Counter(column.level for column in self.columns)
-        return {level: found[level] for level in reversed(LEVELS)}
+        return {level: found[level] for level in reversed(Level)}
 
     @property
     def noun(self) -> str:
@@ -128,39 +117,39 @@ class Answer:
 
     @property
     def leaking(self) -> int:
-        return sum(number for level, number in self.counts.items() if level in LEAKS)
+        return sum(number for level, number in self.counts.items() if level.leaks)
 
     @property
     def headline(self) -> str:
         total = len(self.columns)
         if not self.leaking and self.label:
-            rest = "it is not known what leaks of" if self.untried else "no leak was found in"
-            return f"Yes: the label leaks to {self.scene.learner}; {rest} {count(total, self.noun)}"
-        if not self.leaking and self.untried:
-            return f"Not known: what would tell was not tried, and nothing was found in {count(total, self.noun)}"
+            rest = "it is not known what leaks of" if self.inconclusive else "no leak was found in"
+            return f"Yes: the label leaks to {self.learner}; {rest} {count(total, self.noun)}"
+        if not self.leaking and self.inconclusive:
+            return f"Inconclusive: no attack here covers this setup; nothing was found in {count(total, self.noun)}"
         if not self.leaking:
             return f"No leak above baseline was found in {count(total, self.noun)}"
         verb = "leaks" if self.leaking == 1 else "leak"
         too = ", and the label" if self.label else ""
-        return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.scene.learner}{too}"
+        return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.learner}{too}"
 
     @property
-    def untried(self) -> bool:
-        """Whether no attack handles the scene, so that no leak found means nothing."""
-        return untried(self.summaries)
+    def inconclusive(self) -> bool:
+        """Whether no attack covers the situation, so that no leak found means nothing."""
+        return inconclusive(self.summaries)
 
     @property
     def breakdown(self) -> str:
         """What kind of leak, in one sentence."""
-        kinds = {column.metric for column in self.columns if column.level == "exact"}
+        kinds = {column.metric for column in self.columns if column.level is Level.EXACT}
         exact = {"branches": "placed on the right side of every threshold", "orders": "with the bin of every row known"}
         words = {
-            "exact": exact.get(kinds.pop(), "recovered exactly") if len(kinds) == 1 else "recovered exactly",
-            "leak": "guessed better than any baseline",
-            "order": "with high values told from low ones only"
-            if all(column.verdict.two_values for column in self.columns if column.level == "order")
+            Level.EXACT: exact.get(kinds.pop(), "recovered exactly") if len(kinds) == 1 else "recovered exactly",
+            Level.LEAK: "guessed better than any baseline",
+            Level.ORDER: "with high values told from low ones only"
+            if all(column.verdict.two_values for column in self.columns if column.level is Level.ORDER)
             else "in the order of their rows only",
-            "none": "of which nothing is known" if self.untried else "without a leak above baseline",
+            Level.NONE: "of which nothing is known" if self.inconclusive else "without a leak above baseline",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
         said = f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
@@ -176,18 +165,18 @@ class Answer:
 
 
 def answers(summaries: Iterable[Summary]) -> list[Answer]:
-    """One answer per scene, the worst first."""
-    scenes = group(summaries, lambda s: Scene(s.setting.data, s.setting.protocol, s.setting.threat, s.setting.defence))
-    found = [Answer(scene, tuple(_columns(scene, parts)), tuple(parts)) for scene, parts in scenes.items()]
-    return sorted(found, key=lambda a: (LEVELS.index(a.level), a.leaking / max(1, len(a.columns))), reverse=True)
+    """One answer per situation, the worst first."""
+    places = group(summaries, lambda s: situation_of(s.setting))
+    found = [Answer(place, tuple(_columns(place, parts)), tuple(parts)) for place, parts in places.items()]
+    return sorted(found, key=lambda a: (a.level.rank, a.leaking / max(1, len(a.columns))), reverse=True)
 
 
 def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
     """Every column of every data set once per defence: its worst case over threats, protocols and attacks."""
     columns = (column for answer in found for column in answer.columns)
-    groups = group(columns, lambda c: (c.scene.data, c.scene.defence, c.verdict.column))
-    worst = (max(parts, key=lambda c: c.severity) for parts in groups.values())
-    return sorted(worst, key=lambda c: c.severity, reverse=True)
+    groups = group(columns, lambda c: (c.situation.data, c.situation.defence, c.verdict.column))
+    each = (max(parts, key=lambda c: c.severity) for parts in groups.values())
+    return sorted(each, key=lambda c: c.severity, reverse=True)
 
 
 def overall(found: Sequence[Answer]) -> str:
@@ -196,19 +185,19 @@ def overall(found: Sequence[Answer]) -> str:
         return "Nothing was measured, so there is no answer"
     if len(found) == 1:
         return found[0].headline
-    bare = [answer for answer in found if not defended(answer.scene.defence)]
-    worst = worst_columns(bare or found)
-    leaking = sum(column.level in LEAKS for column in worst)
+    bare = [answer for answer in found if not defended(answer.situation.defence)]
+    columns = worst_columns(bare or found)
+    leaking = sum(column.level.leaks for column in columns)
     label_too = any(answer.label for answer in bare or found)
-    unknown = sum(answer.untried for answer in bare or found)
+    unknown = sum(answer.inconclusive for answer in bare or found)
     if not leaking and label_too:
         rest = "it is not known what leaks of" if unknown else "no leak was found in"
-        return f"Yes: the label leaks; {rest} {count(len(worst), nouns(found))}"
+        return f"Yes: the label leaks; {rest} {count(len(columns), nouns(found))}"
     if not leaking and unknown:
-        return f"Not known: what would tell was not tried in {unknown} of {count(len(bare or found), 'situation')}"
+        return f"Inconclusive: no attack here covers {unknown} of {count(len(bare or found), 'situation')}"
     if not leaking:
         return f"No leak above baseline was found in any of the {len(found)} situations tested"
-    said = f"Yes: {leaking} of {count(len(worst), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
+    said = f"Yes: {leaking} of {count(len(columns), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
     return f"{said}, and the label" if label_too else said
 
 
@@ -239,7 +228,7 @@ def labels(answer: Answer) -> str:
 def how(answer: Answer) -> str:
     """By which attack, and how exactly at worst."""
     if not answer.leaking:
-        limits = {s.setting.attack: s.untried for s in answer.summaries if s.untried}
+        limits = {s.setting.attack: s.untried.why for s in answer.summaries if s.untried}
         spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims and s.setting.attack not in limits)
         mute = [label(attack) for attack in answer.attacks if attack not in spoke and attack not in limits]
         untried = " ".join(f"Not tried: {label(attack)}, because {reason}." for attack, reason in limits.items())
@@ -247,11 +236,15 @@ def how(answer: Answer) -> str:
         tried = f"{without}: {sentence_list([label(attack) for attack in spoke])}." if spoke else ""
         silent = f"Found nothing to read: {sentence_list(mute)}." if mute else ""
         return " ".join(filter(None, (tried, silent, untried)))
-    winners = Counter(column.attack for column in answer.columns if column.level in LEAKS).most_common()
+    winners = Counter(column.attack for column in answer.columns if column.level.leaks).most_common()
     named = [f"{label(attack)} ({count(number, answer.noun)})" for attack, number in winners]
     found = f"Strongest attack: {sentence_list(named)}. {_worst_case(answer.columns[0], answer.noun)}"
     nameless = next((s.certificate for s in answer.summaries if s.certificate.endswith(NAMELESS)), "")
-    return f"{found} These are {nameless}: what they have is known, whose it is is not." if nameless else found
+    return (
+        f"{found} These are {nameless}: what they have is known, but not which person it belongs to."
+        if nameless
+        else found
+    )
 
 
 def sure(answer: Answer) -> str:
@@ -259,15 +252,17 @@ def sure(answer: Answer) -> str:
     trials = sorted({summary.trials for summary in answer.summaries})
     rows = sorted({summary.rows for summary in answer.summaries})
     words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
-    worst = answer.columns[0].verdict if answer.columns else None
-    if worst and worst.level == "exact":
-        times = "every trial" if worst.recovered == worst.trials else f"{worst.recovered} of {worst.trials} trials"
+    strongest = answer.columns[0].verdict if answer.columns else None
+    if strongest and strongest.level is Level.EXACT:
+        times = "every trial"
+        if strongest.recovered != strongest.trials:
+            times = f"{strongest.recovered} of {strongest.trials} trials"
         words += f" The worst {answer.noun} was recovered in {times}."
-    elif worst:
-        low, high = worst.gain - worst.margin, min(1.0, worst.gain + worst.margin)
-        words += f" Largest gain over guessing: {percent(worst.gain)}"
+    elif strongest:
+        low, high = strongest.gain - strongest.margin, min(1.0, strongest.gain + strongest.margin)
+        words += f" Largest gain over guessing: {percent(strongest.gain)}"
         words += f" (95 % interval {percent(low)} to {percent(high)})."
-        if worst.level in ("none", "order") and low > 0:
+        if strongest.level in (Level.NONE, Level.ORDER) and low > 0:
             words += f" That {UNPROVEN}, so it does not count as a leak of values."
     if trials[0] == 1:
         words += " One trial shows the error of sampling rows only; run more before you rely on it."
@@ -361,14 +356,14 @@ def sentence_list(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
-def _columns(scene: Scene, summaries: Sequence[Summary]) -> list[ColumnAnswer]:
+def _columns(place: Situation, summaries: Sequence[Summary]) -> list[ColumnAnswer]:
     cases = (
-        ColumnAnswer(scene, s.setting.attack, s.setting.unknown, s.metric, s.rows, verdict)
+        ColumnAnswer(place, s.setting.attack, s.setting.unknown, s.metric, s.rows, verdict)
         for s in ([s for s in summaries if s.claims] or summaries)
         for verdict in s.verdicts
     )
-    worst = (max(parts, key=lambda c: c.severity) for parts in group(cases, lambda c: c.verdict.column).values())
-    return sorted(worst, key=lambda c: c.severity, reverse=True)
+    each = (max(parts, key=lambda c: c.severity) for parts in group(cases, lambda c: c.verdict.column).values())
+    return sorted(each, key=lambda c: c.severity, reverse=True)
 
 
 def _threat_words(name: str) -> tuple[str, str]:
@@ -382,11 +377,11 @@ def _worst_case(worst: ColumnAnswer, noun: str) -> str:
     if worst.metric in SHARES:
         what = "its branches right" if worst.metric == "branches" else "the rows spoken of in the right bin"
         return f"Worst {noun}: {name}, {percent(verdict.exact)} of {what}."
-    if verdict.level == "exact":
+    if verdict.level is Level.EXACT:
         return f"Worst {noun}: {name}, recovered exactly."
-    if verdict.level == "order" and verdict.two_values:
+    if verdict.level is Level.ORDER and verdict.two_values:
         return f"Worst {noun}: {name}, high values told from low ones, rank correlation {abs(verdict.rank):.2f}."
-    if verdict.level == "order":
+    if verdict.level is Level.ORDER:
         return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
     if verdict.two_values:  # a guess between two values is close to neither
         return f"Worst {noun}: {name}, {verdict.words}."

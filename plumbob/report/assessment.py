@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbob.attacks import attacks
+from plumbob.auditing.expand import unmeasured, untried
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.flows import SHUT, Flow, flows_of
 from plumbob.auditing.frontier import Frontier, frontiers
-from plumbob.auditing.judge import Summary, summarise
 from plumbob.auditing.matrix import phase
+from plumbob.auditing.open import Source
 from plumbob.auditing.plan import Plan
-from plumbob.auditing.run import unmeasured, untried
-from plumbob.auditing.source import Source
+from plumbob.auditing.summarise import Summary, summarise
 from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
 from plumbob.report import protection, severity
@@ -82,7 +82,7 @@ def subject(plan: Plan, source: Source) -> Subject:
     else:
         assert source.table is not None
         members = (Member("all parties together", True, source.table.names, len(source.table.values)),)
-    gaps = [f"{gap}: no attack of this plan fits" for gap in unmeasured(plan)]
+    gaps = [f"{gap.what}: {gap.why}" for gap in unmeasured(plan)]
     return Subject(
         data=source.name,
         purpose=plan.purpose or "",
@@ -93,20 +93,26 @@ def subject(plan: Plan, source: Source) -> Subject:
         classes=len(source.classes),
         threats=tuple(threat.threat() for threat in plan.threats),
         alignment=() if source.alignment is None else flows_of(source.alignment),
-        gaps=(*gaps, *untried(plan)),
+        gaps=(*gaps, *(one.words for one in untried(plan))),
         attacks=plan.fitting_attacks,
         notes=source.notes,
         untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
     )
 
 
-def render(about: Subject, findings: Sequence[Finding], *, made: Mapping[str, str]) -> str:
+def render(
+    about: Subject,
+    findings: Sequence[Finding],
+    *,
+    made: Mapping[str, str],
+    summaries: Sequence[Summary] | None = None,
+) -> str:
     """The whole page. `made` says with which versions."""
-    summaries = summarise(findings)
+    summaries = summarise(findings) if summaries is None else summaries
     found = words.answers(summaries)
     choices = frontiers(findings, summaries)
     threats = {threat.name: threat for threat in about.threats}
-    bare = [a for a in found if not words.defended(a.scene.defence)] or found
+    bare = [a for a in found if not words.defended(a.situation.defence)] or found
     initial = severity.risks(bare, threats)
     return (
         templates()
@@ -122,7 +128,7 @@ def render(about: Subject, findings: Sequence[Finding], *, made: Mapping[str, st
             untrained=_untrained(about, findings),
             views=[view for threat in about.threats for view in _views(about, threat, findings)],
             overall=words.overall(found),
-            protected=bool(found) and all(words.defended(a.scene.defence) for a in found),
+            protected=bool(found) and all(words.defended(a.situation.defence) for a in found),
             initial=[_risk(one) for one in initial[:SHOWN]],
             left_out=max(0, len(initial) - SHOWN),
             counts=severity.counts(initial),
@@ -133,7 +139,7 @@ def render(about: Subject, findings: Sequence[Finding], *, made: Mapping[str, st
             accuracies=_accuracies(summaries),
             measures=[_measures(choice) for choice in choices],
             residual=[_residual(choice, found, threats) for choice in choices],
-            evidence=[(words.label(a.scene.protocol), a.scene.learner, words.sure(a)) for a in bare],
+            evidence=[(words.label(a.situation.protocol), a.learner, words.sure(a)) for a in bare],
             untested=_untested(about, findings),
             tone=severity.tone,
             made=made,
@@ -245,8 +251,8 @@ def _risk(one: Risk) -> dict[str, Any]:
     column = one.column
     return {
         "column": short(column.verdict.column),
-        "protocol": label(column.scene.protocol),
-        "learner": column.scene.learner,
+        "protocol": label(column.situation.protocol),
+        "learner": column.learner,
         "words": column.words,
         "severity": one.severity,
         "likelihood": one.likelihood,
@@ -284,11 +290,11 @@ def _measures(choice: Frontier) -> dict[str, Any]:
 
 def _residual(choice: Frontier, found: Sequence[Answer], threats: Mapping[str, Threat]) -> dict[str, Any]:
     """What is left under the recommended measure; without one, what there was."""
-    here = [a for a in found if (a.scene.data, a.scene.protocol) == (choice.data, choice.protocol)]
+    here = [a for a in found if (a.situation.data, a.situation.protocol) == (choice.data, choice.protocol)]
     chosen = choice.recommended or "none"
-    left = severity.risks([a for a in here if a.scene.defence == chosen], threats)
-    tried = {a.scene.threat for a in here if a.scene.defence == chosen}
-    missing = [name for name in dict.fromkeys(a.scene.threat for a in here) if name not in tried]
+    left = severity.risks([a for a in here if a.situation.defence == chosen], threats)
+    tried = {a.situation.threat for a in here if a.situation.defence == chosen}
+    missing = [name for name in dict.fromkeys(a.situation.threat for a in here) if name not in tried]
     return {
         "heading": protection.place(choice),
         "measure": words.defence_words(chosen),

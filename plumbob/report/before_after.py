@@ -8,13 +8,13 @@ from markupsafe import Markup
 
 from plumbob.auditing.frontier import Frontier
 from plumbob.report import charts
-from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, count, percent, sentence_list, short
+from plumbob.report.answer import Answer, ColumnAnswer, count, percent, sentence_list, short
 from plumbob.report.charts import Axis
 from plumbob.report.figures import LOWEST_GAIN, SHOWN_BARS, Figure
 
 READ = (
-    "Hollow marks are without defence, filled ones with it; the line between them is what the defence takes away. Each "
-    "column at its worst over all threats and attacks."
+    "A vertical tick is the gain without defence, the mark is the gain with it; the line between is what the "
+    "defence takes away. Each column at its worst over all threats and attacks."
 )
 
 
@@ -39,8 +39,8 @@ def before_after(choice: Frontier, found: Sequence[Answer]) -> Figure | None:
 
 def remains(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], defence: str) -> str:
     """What is still learnt, in one sentence."""
-    leaked = sum(before.level in LEAKS for before, _ in pairs)
-    left = [after for _, after in pairs if after.level in LEAKS]
+    leaked = sum(before.level.leaks for before, _ in pairs)
+    left = [after for _, after in pairs if after.level.leaks]
     said = f"Without defence {leaked} of {count(len(pairs), 'column')} leak, with {defence} {len(left)}."
     if not left:
         return f"{said} What remains: no leak above baseline was found."
@@ -54,7 +54,8 @@ def _worst(choice: Frontier, defence: str, found: Sequence[Answer]) -> dict[str,
     """Every column at its worst under one defence."""
     worst: dict[str, ColumnAnswer] = {}
     for answer in found:
-        if (answer.scene.data, answer.scene.protocol, answer.scene.defence) != (choice.data, choice.protocol, defence):
+        place = answer.situation
+        if (place.data, place.protocol, place.defence) != (choice.data, choice.protocol, defence):
             continue
         for column in answer.columns:
             kept = worst.get(column.verdict.column)
@@ -64,7 +65,7 @@ def _worst(choice: Frontier, defence: str, found: Sequence[Answer]) -> dict[str,
 
 
 def _dumbbells(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], x: Axis, title: str) -> Markup:
-    """One line per column: a hollow mark before, a filled one after, both shaped by their level."""
+    """One line per column: a tick before, and after it a mark shaped by its level."""
     step, top = 23.0, 8.0
     bottom = top + step * len(pairs)
     names = [short(before.verdict.column) for before, _ in pairs]
@@ -78,14 +79,10 @@ def _dumbbells(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], x: Axis, titl
         tip = f"{name}: {before.words} without defence; {after.words} with it"
         parts.append(charts._text(left - 8, y + 4, charts.fit(name, left - 10), "name end", title=name))
         parts.append(Markup('<path class="zero" d="M{:.1f} {:.1f}H{:.1f}"/>').format(start, y, end))
-        parts.append(charts.marker("ring", start, y, 4.5, f"mark {before.level}", tip))
-        parts.append(charts.marker(_shape(after.level), end, y, 4.5, f"mark {after.level}", tip))
+        parts.append(charts.marker("tick", start, y, 4.5, f"mark {before.level}", tip))
+        parts.append(charts.marker(charts.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level}", tip))
         parts.append(charts._text(right + 8, y + 4, text, "value"))
     return charts._svg(bottom + 44, title, parts)
-
-
-def _shape(level: str) -> str:
-    return "square" if level == "none" else charts.LEVEL_SHAPES[level]  # a ring is what was before
 
 
 def _points(column: ColumnAnswer) -> str:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from plumbob.scoring.levels import Level
+
 WIDTH = 400.0
 BOLD = 1.1  # bold text is wider
 SIZE = 12.0  # of the text, in units of the view box
 STYLES = 6  # series colours in the style sheet
 DASHES = ("2 3", "7 4", "7 3 2 3", "12 4", "4 2", "1 5")
-SHAPES = ("circle", "square", "triangle", "diamond")
-LEVEL_SHAPES = {"exact": "diamond", "leak": "circle", "order": "triangle", "none": "ring"}
+SERIES_SHAPES = ("circle", "square", "triangle", "diamond")  # of lines, which are named where they end
+LEVEL_SHAPES = {Level.EXACT: "diamond", Level.LEAK: "circle", Level.ORDER: "triangle", Level.NONE: "ring"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Dot:
     x: float
     y: float
     title: str
-    level: str
+    level: Level
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ def spot_chart(spots: Sequence[Spot], guesses: Sequence[tuple[str, float]], x: A
     return _svg(height, label, parts)
 
 
-def gain_bar(gain: float, margin: float, level: str, title: str) -> Markup:
+def gain_bar(gain: float, margin: float, level: Level, title: str) -> Markup:
     """A gain from 0 to 1 with its interval, small enough for a table cell."""
     value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, gain - margin, gain + margin))
     return Markup(
@@ -259,6 +261,8 @@ def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -
         "circle": f"M{_n(x - r)} {_n(y)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0Z",
         "square": f"M{_n(x - r)} {_n(y - r)}h{2 * r}v{2 * r}h{-2 * r}Z",
         "triangle": f"M{_n(x)} {_n(y - 1.2 * r)}l{_n(1.2 * r)} {_n(2.1 * r)}h{_n(-2.4 * r)}Z",
+        "upended": f"M{_n(x)} {_n(y + 1.2 * r)}l{_n(-1.2 * r)} {_n(-2.1 * r)}h{_n(2.4 * r)}Z",
+        "tick": f"M{_n(x - 1)} {_n(y - 1.4 * r)}h2v{_n(2.8 * r)}h-2Z",
         "diamond": f"M{_n(x)} {_n(y - 1.35 * r)}l{_n(1.35 * r)} {_n(1.35 * r)}l{_n(-1.35 * r)} {_n(1.35 * r)}"
         f"l{_n(-1.35 * r)} {_n(-1.35 * r)}Z",
     }
@@ -290,7 +294,7 @@ def _solid(one: Series, places: Sequence[tuple[float, float, Point]], y: Axis, b
     for low, high in zip(lows, highs, strict=True):
         parts.append(Markup('<path class="whisker {}" d="M{}L{}"/>').format(tone, low, high))
     parts.append(Markup('<path class="line {}" d="{}"/>').format(tone, _polyline(places)))
-    shape = SHAPES[one.style % len(SHAPES)]
+    shape = SERIES_SHAPES[one.style % len(SERIES_SHAPES)]
     parts += [marker(shape, px, py, 3.5, f"mark {tone}", p.title) for px, py, p in places]
     return Markup("").join(parts)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import LEVELS, group
+from plumbob.auditing.summarise import group
 from plumbob.crypto.paillier import RECOMMENDED
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list
@@ -50,7 +50,7 @@ def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Enc
     answers = []
     for protocol, parts in group([f for f in findings if f.encryption], lambda f: f.protocol).items():
         cipher = parts[0].encryption
-        scenes = [answer for answer in found if answer.scene.protocol == protocol]
+        scenes = [answer for answer in found if answer.situation.protocol == protocol]
         weak = 0 < parts[0].key_bits < RECOMMENDED
         names = list(dict.fromkeys(name for finding in parts for name in finding.bytes_by_party))
         sent = {name: round(float(np.mean([f.bytes_by_party.get(name, 0) for f in parts]))) for name in names}
@@ -61,7 +61,7 @@ def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Enc
 
 def _power(answer: Answer) -> int:
     """How much a threat has: of those that learn as much, the one with the least is named."""
-    threat = THREATS.get(answer.scene.threat)
+    threat = THREATS.get(answer.situation.threat)
     return (
         0 if threat is None else 10 * threat.corrupted + 5 * (threat.colluding_all_but is not None) + len(threat.grants)
     )
@@ -69,11 +69,11 @@ def _power(answer: Answer) -> int:
 
 def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     """Whether what was learnt was learnt in spite of it."""
-    worst = max(scenes, key=lambda answer: (LEVELS.index(answer.level), answer.leaking, -_power(answer)), default=None)
-    if worst is not None and not worst.leaking and worst.untried:
-        return "What would tell was not tried, so that nothing is known of what leaks."
+    worst = max(scenes, key=lambda answer: (answer.level.rank, answer.leaking, -_power(answer)), default=None)
+    if worst is not None and not worst.leaking and worst.inconclusive:
+        return "Inconclusive: no attack here covers this setup, so nothing is known of what leaks."
     if worst is None or not worst.leaking:
         return "No attack that was tried learnt anything; that is no proof."
     learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"
-    who = worst.scene.learner
+    who = worst.learner
     return f"It does not help against {who}: {learnt}" if cipher not in UNENCRYPTED else f"What {who} learns: {learnt}"

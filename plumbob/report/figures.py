@@ -1,4 +1,4 @@
-"""Which charts a report shows: three questions, one small multiple per scene, each with its numbers as a table."""
+"""Which charts a report shows: three questions, one small multiple per situation, each with its numbers as a table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from plumbob.auditing.judge import SHARES, Summary, group
+from plumbob.auditing.summarise import SHARES, Summary, group
 from plumbob.report import charts
 from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, label, number, percent, short
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+from plumbob.scoring.levels import Level
 from plumbob.scoring.metrics import rank_correlation
 
 SHOWN_BARS = 30
@@ -42,18 +43,18 @@ def error_figures(found: Sequence[Answer], styles: dict[str, int]) -> list[Figur
         for metric, summaries in group(answer.summaries, lambda s: s.metric).items():
             several = len({summary.setting.unknown for summary in summaries}) > 1
             draw = _error_lines if several else _error_bars
-            figures.append(draw(scene_words(answer, found), metric, summaries, styles))
+            figures.append(draw(where_words(answer, found), metric, summaries, styles))
     return figures
 
 
 def column_figures(found: Sequence[Answer]) -> list[Figure]:
-    """Which columns leak? The worst ones of every scene."""
+    """Which columns leak? The worst ones of every situation."""
     figures = []
     for answer in found:
         shown = answer.columns[:SHOWN_BARS]
         if not shown:
             continue
-        heading = scene_words(answer, found)
+        heading = where_words(answer, found)
         low = 0.0 if all(c.verdict.gain - c.verdict.margin >= 0 for c in shown) else LOWEST_GAIN
         axis = Axis("gain over the best baseline", low, 1.0, percent=True)
         drawing = charts.bar_chart([_column_bar(c) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
@@ -72,7 +73,7 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
     for answer in found:
         if len(answer.columns) < 2 or answer.noun == "tile":  # the mean over pixels would say nothing
             continue
-        heading = scene_words(answer, found)
+        heading = where_words(answer, found)
         own = [column.verdict.own_correlation for column in answer.columns]
         scores = [column.verdict.score_correlation for column in answer.columns]
         drawings = tuple(
@@ -97,10 +98,10 @@ def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
     return figures
 
 
-def scene_words(answer: Answer, among: Sequence[Answer]) -> str:
-    """The scene, with its threat where the report knows several."""
-    threats = {other.scene.threat for other in among}
-    return answer.scene.words + (f", seen by {short(answer.scene.threat)}" if len(threats) > 1 else "")
+def where_words(answer: Answer, among: Sequence[Answer]) -> str:
+    """Where, with its threat where the report knows several."""
+    threats = {other.situation.threat for other in among}
+    return answer.where + (f", seen by {short(answer.situation.threat)}" if len(threats) > 1 else "")
 
 
 def _error_lines(heading: str, metric: str, summaries: list[Summary], styles: dict[str, int]) -> Figure:
@@ -214,7 +215,7 @@ def _column_bar(column: ColumnAnswer) -> Bar:
 
 
 def _gain_text(column: ColumnAnswer) -> str:
-    words = {"exact": " exact", "order": " order", "leak": "", "none": " no leak"}
+    words = {Level.EXACT: " exact", Level.ORDER: " order", Level.LEAK: "", Level.NONE: " no leak"}
     gain = column.verdict.gain
     return ("< −100 %" if gain < -1 else percent(gain)) + words[column.level]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import group
+from plumbob.auditing.summarise import group
 from plumbob.report import charts
 from plumbob.report.answer import defence_words, label, number, percent, short
 from plumbob.report.charts import Axis, Box, Point, Series

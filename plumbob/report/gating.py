@@ -10,25 +10,28 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from rich.console import Console
 
-from plumbob.auditing.gate import COLUMNS, Breach, Check, Gate, Situation
+from plumbob.auditing.gate import COLUMNS, Breach, Check, Outcome
+from plumbob.auditing.summarise import Situation
 from plumbob.report import answer as words
 from plumbob.report.terminal import say
+from plumbob.scoring.levels import Level
 
 SHOWN = 10  # sentences a terminal shows; JSON and JUnit have all
-LEVELS = {"exact": "recovered exactly", "leak": "leaks", "order": "the order of its rows leaks"}
+HOW = {Level.EXACT: "recovered exactly", Level.LEAK: "leaks", Level.ORDER: "the order of its rows leaks"}
 TOLD_APART = "has its high values told from its low ones"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def print_gate(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str], console: Console) -> None:
+def print_gate(found: Outcome, console: Console) -> None:
     """Whether the gate holds, and what broke it."""
-    broken = sentences(checks)
+    checks, broken = found.checks, sentences(found.checks)
     verdict, style = ("Gate broken", "bold red") if broken else ("Gate holds", "bold green")
-    say(console, f"{verdict}: {gate.text}", style, whole=True)
+    say(console, f"{verdict}: {found.gate.text}", style, whole=True)
     for sentence in broken[:SHOWN]:
         say(console, f"  {sentence}", whole=True)
     if len(broken) > SHOWN:
@@ -37,8 +40,8 @@ def print_gate(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str], c
     if bare and any(words.defended(check.situation.defence) for check in checks):
         hint = "Every defence of the plan is checked, none as well: leave it out if it only serves to compare."
         say(console, f"  {hint}", whole=True)
-    for place in unmeasured:
-        say(console, f"  Not checked, since no attack of this plan fits: {words.plain(place)}.", "dim", whole=True)
+    for place in found.untried:
+        say(console, f"  Not checked, since {place.why}: {words.plain(place.what)}.", "dim", whole=True)
 
 
 def sentences(checks: Sequence[Check]) -> list[str]:
@@ -66,7 +69,8 @@ def _what(check: Check, breach: Breach) -> str:
     share = f", {words.percent(breach.unknown)} of the columns unknown" if breach.unknown is not None else ""
     shown = f"{breach.value:.3f} (95 % interval {breach.low:.3f} to {breach.high:.3f})"
     if measure.counts:
-        how = TOLD_APART if breach.level == "order" and breach.two_values else LEVELS[breach.level]
+        assert breach.level is not None
+        how = TOLD_APART if breach.level is Level.ORDER and breach.two_values else HOW[breach.level]
         return f"column {words.short(breach.column)} {how}{by}, gain {shown}{share}"
     if breach.column:
         return f"column {words.short(breach.column)} has the gain {shown}{by}{share}"
@@ -79,7 +83,7 @@ def _unmeasured(measure: str) -> str:
     if measure == "min_accuracy":
         return "not measured, since the model did not learn in this audit"
     if measure in COLUMNS:
-        return "not known, since what would tell was not tried"
+        return "inconclusive, since no attack here covers this setup"
     return "not measured, since no attack here guesses labels"
 
 
@@ -96,7 +100,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GateSection:
     """A gate in a report."""
 
     text: str
@@ -112,11 +116,11 @@ class Outcome:
         return f"The gate is broken: {broken} of {words.count(len(self.lines), 'check')} failed"
 
 
-def outcome(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> Outcome:
+def gate_section(found: Outcome) -> GateSection:
     """Passed or failed, and every condition with its value and limit."""
-    return Outcome(
-        gate.text,
-        all(check.holds for check in checks),
+    return GateSection(
+        found.gate.text,
+        found.holds,
         tuple(
             Line(
                 condition=check.condition.measure.summary,
@@ -126,9 +130,9 @@ def outcome(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> O
                 holds=check.holds,
                 broken_by=tuple(_sentences(check)[:SHOWN]),
             )
-            for check in checks
+            for check in found.checks
         ),
-        tuple(map(words.plain, unmeasured)),
+        tuple(words.plain(place.what) for place in found.untried),
     )
 
 
@@ -141,39 +145,44 @@ def _value(check: Check) -> str:
     return f"{check.value:.3f}"
 
 
-def gate_line(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> str:
+def gate_line(found: Outcome) -> str:
     """One line of JSON: the gate, whether it holds, and everything that broke it."""
-    broken = []
-    for check in (check for check in checks if not check.holds):
+    broken: list[dict[str, Any]] = []
+    for check in (check for check in found.checks if not check.holds):
         condition, situation = check.condition, asdict(check.situation)
         for breach, sentence in zip(check.breaches or (None,), _sentences(check), strict=True):
             broken.append(
                 {"condition": condition.words, "measure": condition.measure.name, "limit": condition.limit}
-                | {"measured": check.value, **situation, **(asdict(breach) if breach else {})}
+                | {"measured": check.value, **situation, **(_plain(breach) if breach else {})}
                 | {"words": sentence}
             )
-    holds = all(check.holds for check in checks)
-    line = {"gate": gate.text, "holds": holds, "broken_by": broken, "not_checked": list(unmeasured)}
+    line: dict[str, Any] = {"gate": found.gate.text, "holds": found.holds, "broken_by": broken}
+    line["not_checked"] = [place.what for place in found.untried]
     return json.dumps(line, separators=(",", ":"), allow_nan=False)
 
 
-def junit(gate: Gate, checks: Sequence[Check], unmeasured: Sequence[str]) -> str:
+def _plain(breach: Breach) -> dict[str, Any]:
+    return asdict(breach) | {"level": breach.level or ""}
+
+
+def junit(found: Outcome) -> str:
     """JUnit XML: one test case per condition and situation, one skipped for each situation that no attack fits."""
+    checks, skipped = found.checks, len(found.untried)
     failures = sum(not check.holds for check in checks)
-    counts = {"tests": len(checks) + len(unmeasured), "failures": failures, "errors": 0, "skipped": len(unmeasured)}
+    counts = {"tests": len(checks) + skipped, "failures": failures, "errors": 0, "skipped": skipped}
     numbers = {name: str(number) for name, number in counts.items()}
     root = ElementTree.Element("testsuites", {"name": "plumbob", **numbers})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": f"gate {gate.text}", **numbers})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": f"gate {found.gate.text}", **numbers})
     for check in checks:
-        place = f"{words.plain(check.situation.data)}, {_where(check.situation)}"
-        case = ElementTree.SubElement(suite, "testcase", classname=_legal(place), name=_legal(check.condition.words))
+        where = f"{words.plain(check.situation.data)}, {_where(check.situation)}"
+        case = ElementTree.SubElement(suite, "testcase", classname=_legal(where), name=_legal(check.condition.words))
         told = [_legal(sentence) for sentence in _sentences(check)]
         if told:
             failure = ElementTree.SubElement(case, "failure", message=told[0], type=check.condition.measure.name)
             failure.text = "\n".join(told)
-    for place in unmeasured:
-        case = ElementTree.SubElement(suite, "testcase", classname=_legal(words.plain(place)), name="measured")
-        ElementTree.SubElement(case, "skipped", message="no attack of this plan fits")
+    for place in found.untried:
+        case = ElementTree.SubElement(suite, "testcase", classname=_legal(words.plain(place.what)), name="measured")
+        ElementTree.SubElement(case, "skipped", message=_legal(place.why))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

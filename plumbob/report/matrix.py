@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.judge import LEVELS, Summary, group
 from plumbob.auditing.matrix import Block, Row
+from plumbob.auditing.summarise import Summary, group
 from plumbob.report.answer import LEVEL_WORDS, label, sentence_list, short
+from plumbob.scoring.levels import Level, worst
 
 RUN, FITS, NONE = "run", "fits, not run", "none fits"
 READ = (
@@ -33,7 +34,7 @@ class Attempt:
     """One attack that was run: the worst level it reached."""
 
     attack: str
-    level: str
+    level: Level
     of_label: bool = False  # whether it did worse to the label than to any column
 
     @property
@@ -77,9 +78,9 @@ def grids(blocks: Sequence[Block], summaries: Sequence[Summary]) -> list[Grid]:
 
 
 def _attempt(attack: str, summaries: Sequence[Summary]) -> Attempt:
-    column = max((s.level for s in summaries), key=LEVELS.index)
-    told = max((s.label.level for s in summaries if s.label), key=LEVELS.index, default="none")
-    return Attempt(attack, max(column, told, key=LEVELS.index), LEVELS.index(told) > LEVELS.index(column))
+    column = worst(s.level for s in summaries)
+    told = worst(s.label.level for s in summaries if s.label)
+    return Attempt(attack, worst((column, told)), told.rank > column.rank)
 
 
 def _cell(row: Row, attempts: Sequence[Attempt]) -> Cell:

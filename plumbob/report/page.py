@@ -7,19 +7,19 @@ findings give equal bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbob.auditing import judge
+from plumbob.auditing import summarise as judge
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import Frontier, Option, frontiers
-from plumbob.auditing.judge import Summary
+from plumbob.auditing.gate import Outcome
 from plumbob.auditing.learnt import unlearnt
 from plumbob.auditing.matrix import Block
+from plumbob.auditing.summarise import Summary
 from plumbob.report import answer as words
 from plumbob.report import charts, figures, protection, risk
 from plumbob.report import matrix as matrix_words
@@ -28,11 +28,11 @@ from plumbob.report.before_after import READ as READ_BEFORE_AFTER
 from plumbob.report.before_after import before_after
 from plumbob.report.encryption import encryption
 from plumbob.report.gallery import gallery
-from plumbob.report.gating import Outcome
+from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids
+from plumbob.scoring.levels import worst
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-LEVEL_SHAPES = {"exact": "◆", "leak": "●", "order": "▲", "none": "○"}  # as the scatter draws them
 READ_COLUMNS = (
     "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than guessing, "
     "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart."
@@ -72,27 +72,31 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def render(
-    findings: Sequence[Finding],
-    *,
-    title: str,
-    question: str,
-    plan: str,
-    environment: Mapping[str, str],
-    notes: Sequence[str],
-    command: str,
-    meanings: Mapping[str, str] | None = None,
-    sheets: Mapping[str, bytes] = MappingProxyType({}),
-    matrix: Sequence[Block] = (),
-    gate: Outcome | None = None,
-    assessment: str = "",
-) -> str:
-    """The whole page. `meanings` explains names of attacks, protocols and defences, where given.
+@dataclass(frozen=True)
+class About:
+    """What a page says besides what was found.
 
-    `sheets` are contact sheets by the keys of findings, where pictures of rows may be shown; `matrix` is who could be curious,
-    `gate` what the plan's gate found, `assessment` a file beside the page to point to.
+    `meanings` explains names of attacks, protocols and defences. `sheets` are contact sheets by the keys of findings, where
+    pictures of rows may be shown; `matrix` is who could be curious, `gate` what the plan's gate found, `assessment` a file
+    beside the page to point to.
     """
-    summaries = judge.summarise(findings)
+
+    title: str
+    question: str = ""
+    plan: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    command: str = ""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    sheets: Mapping[str, bytes] = field(default_factory=dict)
+    matrix: Sequence[Block] = ()
+    gate: Outcome | None = None
+    assessment: str = ""
+
+
+def render(findings: Sequence[Finding], about: About, summaries: Sequence[Summary] | None = None) -> str:
+    """The whole page. `summaries` are those of the findings, where they are there already."""
+    summaries = judge.summarise(findings) if summaries is None else summaries
     found = words.answers(summaries)
     choices = frontiers(findings, summaries)
     shown = protection.shown(found, choices)
@@ -100,19 +104,16 @@ def render(
     page = templates().get_template("page.html.j2")
     return page.render(
         policy=POLICY,
-        title=plain(title),
-        question=question,
         overall=words.overall(found),
-        level=max((answer.level for answer in found), key=judge.LEVELS.index, default="none"),
+        level=worst(answer.level for answer in found),
         found=[_answer_card(answer, found) for answer in shown],
         folded=[_answer_card(answer, found) for answer in found if answer not in shown],
         advice=[protection.headline(choice) for choice in choices],
         cautions=unlearnt(findings),
-        gate=gate,
-        grids=grids(matrix, summaries),
+        grids=grids(about.matrix, summaries),
         read_matrix=matrix_words.READ,
         ciphers=encryption(findings, found),
-        gallery=gallery(findings, sheets),
+        gallery=gallery(findings, about.sheets),
         noun=words.nouns(found),
         protections=[
             (protection.figure(choice), before_after(choice, found), _protection_table(choice)) for choice in choices
@@ -125,16 +126,26 @@ def render(
         questions=_questions(shown, summaries),
         settings=_settings_table(summaries),
         shared=_shared_words(summaries),
-        terms=_terms(summaries, meanings or {}),
+        terms=_terms(summaries, about.meanings),
         judged=len(summaries),
         judge=judge,
         attacks=[words.label(name) for name in figures.attack_styles(summaries)],
-        notes=[plain(note) for note in notes],
-        command=command,
-        plan=plan,
-        environment=environment,
-        assessment=assessment,
+        **_told(about),
     )
+
+
+def _told(about: About) -> dict[str, Any]:
+    """What the page was given to say."""
+    return {
+        "title": plain(about.title),
+        "question": about.question,
+        "gate": None if about.gate is None else gate_section(about.gate),
+        "notes": [plain(note) for note in about.notes],
+        "command": about.command,
+        "plan": about.plan,
+        "environment": about.environment,
+        "assessment": about.assessment,
+    }
 
 
 def templates() -> Environment:
@@ -148,7 +159,6 @@ def templates() -> Environment:
     )
     found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
     found.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
-    found.globals |= {"level_shapes": LEVEL_SHAPES}
     return found
 
 
@@ -161,12 +171,12 @@ def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
     return {
         "level": answer.level,
         "heading": answer.headline,
-        "scene": figures.scene_words(answer, found),
+        "where": figures.where_words(answer, found),
         "counts": [(level, number) for level, number in answer.counts.items() if number],
         "total": len(answer.columns),
         "breakdown": answer.breakdown,
-        "learner": answer.scene.learner,
-        "knowledge": answer.scene.knowledge,
+        "learner": answer.learner,
+        "knowledge": answer.knowledge,
         "how": words.how(answer),
         "pictures": words.pictures(answer),
         "labels": words.labels(answer),
@@ -250,8 +260,8 @@ def _protection_cells(choice: Frontier, option: Option) -> tuple[Cell, ...]:
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Table:
-    sets = len({column.scene.data for column in columns}) > 1
-    defences = len({column.scene.defence for column in columns}) > 1
+    sets = len({column.situation.data for column in columns}) > 1
+    defences = len({column.situation.defence for column in columns}) > 1
     header = [
         (words.nouns(found).capitalize(), "name", "ascending"),
         ("Verdict", "text", "descending"),
@@ -262,23 +272,21 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> T
         return Table(tuple(header), tuple(_column_cells(column, "") for column in columns))
     rows = []
     for column in columns:
-        of = [words.short(column.scene.data)] * sets + [words.defence_words(column.scene.defence)] * defences
-        where = words.label(column.scene.protocol)
+        of = [words.short(column.situation.data)] * sets + [words.defence_words(column.situation.defence)] * defences
+        where = words.label(column.situation.protocol)
         rows.append((*_column_cells(column, ", ".join(of)), Cell(where, where)))
     return Table((*header, ("Protocol", "text", "ascending")), tuple(rows))
 
 
 def _column_caption(columns: Sequence[ColumnAnswer], noun: str) -> str:
-    distinct = words.count(len({(column.scene.data, column.verdict.column) for column in columns}), noun)
-    defences = len({column.scene.defence for column in columns})
+    distinct = words.count(len({(column.situation.data, column.verdict.column) for column in columns}), noun)
+    defences = len({column.situation.defence for column in columns})
     return f"{distinct}, worst first" if defences < 2 else f"{distinct}, once per defence, worst first"
 
 
 def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
     verdict, name = column.verdict, plain(column.verdict.column)
-    said = "; ".join(
-        filter(None, (column.words, risk.of_column(verdict, column.rows) if column.level in words.LEAKS else ""))
-    )
+    said = "; ".join(filter(None, (column.words, risk.of_column(verdict, column.rows) if column.level.leaks else "")))
     level, gain = column.level, percent(verdict.gain)
     badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
     interval = f"gain {gain} ± {percent(verdict.margin)}"
@@ -290,10 +298,10 @@ def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
         Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
         Cell(
             badge.format(level, words.LEVEL_ICONS[level], column.badge, _bind(said)),
-            judge.LEVELS.index(level) * 1e6 + max(-1e5, verdict.gain),
+            level.rank * 1e6 + max(-1e5, verdict.gain),
         ),
         Cell(shown, verdict.gain, "gains"),
-        Cell(column.scene.learner, column.scene.learner),
+        Cell(column.learner, column.learner),
         Cell(attack, attack),
     )
 
@@ -356,11 +364,11 @@ def _optional(value: float | None, show: Callable[[float], str]) -> Cell:
 def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     """What all settings have in common, said once instead of in every row."""
     shared = []
-    for field in ("data", "protocol", "threat", "defence"):
-        values = {getattr(summary.setting, field) for summary in summaries}
+    for part in ("data", "protocol", "threat", "defence"):
+        values = {getattr(summary.setting, part) for summary in summaries}
         if len(values) == 1:
             name = values.pop()
-            shared.append((field, "none" if field == "defence" and not words.defended(name) else words.label(name)))
+            shared.append((part, "none" if part == "defence" and not words.defended(name) else words.label(name)))
     rows = {summary.rows for summary in summaries}
     if len(rows) == 1:
         shared.append(("rows", f"{rows.pop():,}"))

@@ -14,8 +14,8 @@ from plumbob.report.answer import Answer, defence_words, label, number, percent,
 from plumbob.report.charts import Axis, Point, Spot
 from plumbob.report.figures import Figure
 
-MANY = 8  # scenes beyond which a report shows only those without defence and with the recommended one
-SHAPES = {True: "circle", False: "square"}  # by white box
+MANY = 8  # situations beyond which a report shows only those without defence and with the recommended one
+BOX_SHAPES = {True: "upended", False: "square"}  # by white box; no shape of a level
 FAR = 2.5  # errors beyond so many times guessing are drawn at the edge
 DEEP = 0.3  # accuracies further below the best are drawn at the edge
 ALIKE = 0.02  # guesses that differ by less share a line
@@ -94,9 +94,9 @@ def shown(found: Sequence[Answer], choices: Sequence[Frontier]) -> list[Answer]:
     tried = {(choice.data, choice.protocol) for choice in choices if choice.reference is not None}
 
     def kept(answer: Answer) -> bool:
-        scene = answer.scene
-        here = (scene.data, scene.protocol)
-        return here not in tried or scene.defence == "none" or (*here, scene.defence) in taken
+        place = answer.situation
+        here = (place.data, place.protocol)
+        return here not in tried or place.defence == "none" or (*here, place.defence) in taken
 
     return [answer for answer in found if kept(answer)]
 
@@ -128,8 +128,8 @@ def status(frontier: Frontier, option: Option) -> str:
 def verdict(option: Option) -> str:
     """How many columns leak, under the threat where most do."""
     worst = max(option.marks, key=lambda mark: mark.leaking)
-    if option.untried and not worst.leaking:
-        return "not tried"
+    if option.inconclusive and not worst.leaking:
+        return "inconclusive"
     return f"{worst.leaking} of {worst.columns}"
 
 
@@ -232,7 +232,7 @@ def _spot(frontier: Frontier, option: Option, mark: Mark, measure: Measure) -> S
     return Spot(
         x=_point(option.accuracy, title),
         y=_point(measure.of(mark), title),
-        shape=SHAPES[mark.white_box],
+        shape=BOX_SHAPES[mark.white_box],
         level=mark.level,
         name=name if named else "",
         faded=faded,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.judge import LEVELS, group
+from plumbob.auditing.summarise import group
 from plumbob.report.answer import Answer, ColumnAnswer
+from plumbob.scoring.levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 
 STEPS = ("none found", "limited", "significant", "maximal")
@@ -55,16 +56,16 @@ class Risk:
 
 
 def severity(column: ColumnAnswer) -> str:
-    if column.level == "leak":
+    if column.level is Level.LEAK:
         return "significant" if column.verdict.gain >= HALF else "limited"
-    return {"exact": "maximal", "order": "limited"}.get(column.level, "none found")
+    return {Level.EXACT: "maximal", Level.ORDER: "limited"}.get(column.level, "none found")
 
 
 def likelihood(column: ColumnAnswer, threat: Threat | None) -> str:
     """By what the threat takes for granted; a threat that nobody describes is taken for one party with the model."""
-    if column.level == "none":
+    if not column.level.leaks:
         return "none found"
-    if column.level != "exact" and 2 * column.verdict.leaking < column.verdict.trials:
+    if column.level is not Level.EXACT and 2 * column.verdict.leaking < column.verdict.trials:
         return "limited"
     if threat is None:
         return "significant"
@@ -80,11 +81,11 @@ def risks(found: Iterable[Answer], threats: Mapping[str, Threat]) -> list[Risk]:
     The label is among them where it is learnt.
     """
     every = [
-        Risk(column, severity(column), likelihood(column, threats.get(column.scene.threat)))
+        Risk(column, severity(column), likelihood(column, threats.get(column.situation.threat)))
         for answer in found
         for column in (*answer.columns, *([answer.label] if answer.label else []))
     ]
-    places = group(every, lambda r: (r.column.scene.protocol, *_what(r)))
+    places = group(every, lambda r: (r.column.situation.protocol, *_what(r)))
     worst = [max(parts, key=lambda risk: risk.rank) for parts in places.values()]
     return sorted(worst, key=lambda risk: risk.rank, reverse=True)
 
@@ -97,10 +98,10 @@ def counts(found: Sequence[Risk]) -> dict[str, int]:
 
 def _what(risk: Risk) -> tuple[str, bool, str]:
     """Which column of which data, or the label."""
-    return risk.column.scene.data, risk.column.metric == "labels", risk.column.verdict.column
+    return risk.column.situation.data, risk.column.metric == "labels", risk.column.verdict.column
 
 
 def tone(level: str) -> str:
     """The colour of a verdict's level for a step of either scale."""
-    order = dict(zip(RISKS, LEVELS, strict=True)) | dict(zip(STEPS, LEVELS, strict=True))
+    order = dict(zip(RISKS, Level, strict=True)) | dict(zip(STEPS, Level, strict=True))
     return order[level]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import Summary
+from plumbob.auditing.summarise import Summary
 from plumbob.report import answer as words
 from plumbob.report.terminal import print_summary
 
@@ -30,19 +30,17 @@ def as_text(findings: Sequence[Finding]) -> str:
 def as_html(summaries: Sequence[Summary]) -> str:
     """The answer and the worst verdict on every column, for a notebook."""
     found = words.answers(summaries)
-    cells = [
+    told = [
         (
             column.verdict.column,
             f"{words.LEVEL_ICONS[column.level]} {column.words}",
             words.label(column.attack),
-            column.scene,
+            column.where,
+            column.learner,
         )
         for column in words.worst_columns(found)
     ]
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in (name, told, attack, scene.words, scene.learner))}</tr>"
-        for name, told, attack, scene in cells
-    )
+    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>" for cells in told)
     heads = "".join(f"<th>{head}</th>" for head in ("column", "verdict", "worst attack", "where", "who learns it"))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     return f"<p><b>{html.escape(words.overall(found))}.</b></p>{table}"

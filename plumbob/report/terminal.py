@@ -14,34 +14,35 @@ from rich.text import Text
 
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import Frontier, Option, estimate, frontiers
-from plumbob.auditing.judge import LEVELS, Summary, group, summarise
 from plumbob.auditing.learnt import unlearnt
+from plumbob.auditing.summarise import Summary, group, summarise
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
+from plumbob.scoring.levels import Level, worst
 
 SHOWN_COLUMNS = 12
-STYLES = {"exact": "bold red", "leak": "yellow", "order": "magenta", "none": "green"}
+STYLES = {Level.EXACT: "bold red", Level.LEAK: "yellow", Level.ORDER: "magenta", Level.NONE: "green"}
 
 
-def print_summary(findings: Sequence[Finding], console: Console) -> None:
+def print_summary(findings: Sequence[Finding], console: Console, summaries: Sequence[Summary] | None = None) -> None:
     """Print verdicts, the worst columns, and every setting against its baselines."""
-    summaries = summarise(findings)
+    summaries = summarise(findings) if summaries is None else summaries
     found = words.answers(summaries)
     choices = frontiers(findings, summaries)
     shown = protection.shown(found, choices)
-    worst = max((answer.level for answer in found), key=LEVELS.index, default="none")
-    say(console, f"{words.LEVEL_ICONS[worst]} {words.overall(found)}.", f"bold {STYLES[worst]}")
+    level = worst(answer.level for answer in found)
+    say(console, f"{words.LEVEL_ICONS[level]} {words.overall(found)}.", f"bold {STYLES[level]}")
     for caution in unlearnt(findings):
-        say(console, f"Mind: {words.plain(caution)}.", "bold yellow")
+        say(console, f"Warning: {words.plain(caution)}.", "bold yellow")
     for ciphers in encryption(findings, found):
         say(console, ciphers.headline, "bold")
         say(console, f"  {ciphers.sent}")
     for choice in choices:
         say(console, protection.advice(choice), "bold")
         console.print(_protection_table(choice, console))
-    several = len({answer.scene.threat for answer in found}) > 1
+    several = len({answer.situation.threat for answer in found}) > 1
     for answer in shown:
         _print_answer(console, answer, alone=len(found) == 1, threat=several)
     columns = words.worst_columns(shown)
@@ -50,7 +51,7 @@ def print_summary(findings: Sequence[Finding], console: Console) -> None:
     if len(columns) > SHOWN_COLUMNS:
         say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
     for answer in shown:
-        say(console, f"{answer.scene.words}, {answer.scene.learner}:", "bold")
+        say(console, f"{answer.where}, {answer.learner}:", "bold")
         for guessing, alike in group(answer.summaries, guessing_line).items():
             say(console, f"  {guessing}")
             for summary in alike:
@@ -89,8 +90,8 @@ def _what(summary: Summary) -> str:
 
 def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool) -> None:
     if not alone:
-        icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.scene.threat)})" if threat else ""
-        say(console, f"{icon} {answer.scene.words}{known}: {answer.headline}.", STYLES[answer.level])
+        icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.situation.threat)})" if threat else ""
+        say(console, f"{icon} {answer.where}{known}: {answer.headline}.", STYLES[answer.level])
     said = (words.how(answer), risk.short_sentence(answer), words.pictures(answer), words.labels(answer))
     for sentence in filter(None, (*said, words.sure(answer), words.scope(answer)) if alone else said):
         say(console, f"  {sentence}")
@@ -98,7 +99,7 @@ def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    several = {"who learns it": len({a.scene.threat for a in found}) > 1, "where": len(found) > 1}
+    several = {"who learns it": len({a.situation.threat for a in found}) > 1, "where": len(found) > 1}
     for name in (
         words.nouns(found),
         "verdict",
@@ -114,7 +115,7 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], cons
             words.percent(column.verdict.gain),
             words.label(column.attack),
         ]
-        cells += [column.scene.learner] * several["who learns it"] + [column.scene.words] * several["where"]
+        cells += [column.learner] * several["who learns it"] + [column.where] * several["where"]
         styles = ["", STYLES[column.level], *[""] * (len(cells) - 2)]
         table.add_row(*(Text(_fit(cell, console), style) for cell, style in zip(cells, styles, strict=True)))
     return table

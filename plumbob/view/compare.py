@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumbob.auditing.judge import LABEL, LEVELS
+from plumbob.auditing.summarise import LABEL
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer, count, label, percent, plain, short
+from plumbob.scoring.levels import Level
 from plumbob.view.runs import Opened
 
 DECISIVE = ("data", "protocols", "threats", "defences")  # settings that ought to make a difference
@@ -111,13 +112,13 @@ def _situations(one: Opened, other: Opened) -> tuple[Row, ...]:
 
 
 def _place(answer: Answer) -> tuple[str, str, str]:
-    return answer.scene.protocol, answer.scene.threat, answer.scene.defence
+    return answer.situation.protocol, answer.situation.threat, answer.situation.defence
 
 
 def _tally(answer: Answer | None) -> str:
     if answer is None:
         return "not tested"
-    exact = f", {answer.counts['exact']} recovered" if answer.counts["exact"] else ""
+    exact = f", {answer.counts[Level.EXACT]} recovered" if answer.counts[Level.EXACT] else ""
     return f"{answer.leaking} of {count(len(answer.columns), answer.noun)} leaking{exact}"
 
 
@@ -145,7 +146,7 @@ def _step(a: ColumnAnswer | None, b: ColumnAnswer | None) -> float:
     if a is None or b is None:
         return 10.0
     gains = [max(-1.0, column.verdict.gain) for column in (a, b)]
-    return 2.0 * (LEVELS.index(b.level) - LEVELS.index(a.level)) + gains[1] - gains[0]
+    return 2.0 * (b.level.rank - a.level.rank) + gains[1] - gains[0]
 
 
 def _change(a: ColumnAnswer | None, b: ColumnAnswer | None) -> str:
@@ -154,7 +155,7 @@ def _change(a: ColumnAnswer | None, b: ColumnAnswer | None) -> str:
     step = max(-1.0, b.verdict.gain) - max(-1.0, a.verdict.gain)
     points = f"gain {'+' if step > 0 else '−'}{abs(100 * step):.0f} points" if abs(step) >= ALIKE else "the same gain"
     if a.level != b.level:
-        way = "worse" if LEVELS.index(b.level) > LEVELS.index(a.level) else "better"
+        way = "worse" if b.level.rank > a.level.rank else "better"
         return f"{way}: {LEVEL_WORDS[a.level]} became {LEVEL_WORDS[b.level]}, {points}"
     if abs(step) < ALIKE:
         return ""

@@ -7,13 +7,13 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
 
-from plumbob.auditing.judge import LEVELS
 from plumbob.report.answer import LEVEL_WORDS, plain, short
 from plumbob.report.page import templates
+from plumbob.scoring.levels import Level
 from plumbob.view.compare import compare
 from plumbob.view.runs import Opened, Run
 
-VERDICTS = {**LEVEL_WORDS, "": "no verdict"}
+VERDICTS = {str(level): words for level, words in LEVEL_WORDS.items()} | {"": "no verdict"}
 
 
 def list_page(folder: str, runs: Sequence[Run]) -> str:
@@ -74,7 +74,7 @@ def compare_link(one: str, other: str) -> str:
 
 def _templates() -> Environment:
     found = templates()
-    found.globals |= {"report_link": report_link, "level_ranks": {level: i for i, level in enumerate(("", *LEVELS))}}
+    found.globals |= {"report_link": report_link, "level_ranks": {level: i for i, level in enumerate(("", *Level))}}
     found.filters |= {"short": short, "pair": lambda name: (plain(name), short(name))}
     found.filters |= {"pair_verdict": lambda level: (level, VERDICTS[level])}
     return found

@@ -13,14 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plumbob.auditing.expand import cases, units
 from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.judge import LABEL, LEVELS, summarise
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.plan_file import read_plan
-from plumbob.auditing.run import cases, units
 from plumbob.auditing.store import MARK as STORE
+from plumbob.auditing.summarise import LABEL, summarise
 from plumbob.errors import BadInput
-from plumbob.report.answer import LEAKS, Answer, ColumnAnswer, answers, plain
+from plumbob.report.answer import Answer, ColumnAnswer, answers, plain
+from plumbob.scoring.levels import Level, worst
 
 FINDINGS, COSTS, PLAN = "findings.jsonl", "costs.jsonl", "plan.yaml"
 REPORT, ASSESSMENT, ENVIRONMENT = "report.html", "assessment.html", "environment.json"
@@ -189,7 +190,7 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
         kept = columns.get(column.verdict.column)
         if kept is None or column.severity > kept.severity:
             columns[column.verdict.column] = column
-    worst = [column for name, column in columns.items() if name != LABEL]
+    judged = [column for name, column in columns.items() if name != LABEL]
     label = columns[LABEL].level if LABEL in columns else ""
     expected = None if plan is None else sum(len(cases(plan, unit)) for unit in units(plan))
     report = _has_report(folder)
@@ -207,12 +208,12 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
         date=_date(folder),
         findings=len(findings),
         expected=expected,
-        columns=len(worst),
-        leaking=sum(column.level in LEAKS for column in worst),
-        exact=sum(column.level == "exact" for column in worst),
-        worst_gain=max((column.verdict.gain for column in worst), default=None),
+        columns=len(judged),
+        leaking=sum(column.level.leaks for column in judged),
+        exact=sum(column.level is Level.EXACT for column in judged),
+        worst_gain=max((column.verdict.gain for column in judged), default=None),
         label=label,
-        verdict=max((column.level for column in columns.values()), key=LEVELS.index, default=""),
+        verdict=worst(column.level for column in columns.values()) if columns else "",
         finished=done and report and not wrong,
         report=report,
         wrong="; ".join(wrong),

@@ -14,11 +14,12 @@ import pytest
 from plumbob.app import run_audit
 from plumbob.auditing import engines
 from plumbob.auditing.engines import Pool, engine_named, run_job
-from plumbob.auditing.pieces import Extras, Job, Piece, pieces, work, work_apart
+from plumbob.auditing.expand import keyed
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import keyed
-from plumbob.auditing.source import open_source
+from plumbob.auditing.schedule import Piece, pieces
 from plumbob.auditing.store import Store
+from plumbob.auditing.work import Extras, Job, work, work_apart
 from plumbob.errors import BadInput
 from plumbob.report.pictures import save_sheet
 

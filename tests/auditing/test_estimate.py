@@ -16,10 +16,10 @@ from plumbob.attacks import ATTACKS, Attack, attacks
 from plumbob.auditing import cost
 from plumbob.auditing.cost import Size
 from plumbob.auditing.estimate import Estimate, estimate, spread
-from plumbob.auditing.pieces import pieces
+from plumbob.auditing.expand import cases, units
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import cases, units
-from plumbob.auditing.source import open_source
+from plumbob.auditing.schedule import pieces
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.report.expense import notice
 from tests.commands import plumbob

@@ -10,7 +10,7 @@ import pytest
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import Mark, Option, dominates, estimate, frontier, frontiers, recommend
 from plumbob.auditing.gate import Gate
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.summarise import summarise
 from plumbob.report.answer import answers, how
 from tests.report import samples
 
@@ -213,10 +213,10 @@ def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: i
     trials = [finding("wall", first, [0.06]), limited("wall", 1 - first, [0.06])]
     found = [*(finding("none", trial, [0.001]) for trial in range(2)), *sorted(trials, key=lambda f: f.trial)]
     (made,) = frontiers(found)
-    assert made.options[1].untried
+    assert made.options[1].inconclusive
     assert made.recommended == ""
-    (answer,) = (a for a in answers(summarise(found)) if a.scene.defence == "wall")
-    assert answer.headline == "Not known: what would tell was not tried, and nothing was found in 1 column"
+    (answer,) = (a for a in answers(summarise(found)) if a.situation.defence == "wall")
+    assert answer.headline == "Inconclusive: no attack here covers this setup; nothing was found in 1 column"
     assert how(answer) == "Not tried: box solving, because a limit, in 1 of 2 trials."
     assert answer.columns[0].words == answer.columns[0].badge == "not known"
     assert not any(c.holds for c in Gate.parse("max_gain < 0.5").check(found))
@@ -225,7 +225,7 @@ def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: i
 def test_one_attack_that_handles_it_is_enough() -> None:
     found = [finding("none", 0, [0.001]), limited("wall", 0, [0.06]), finding("wall", 0, [0.06], attack="other")]
     (made,) = frontiers(found)
-    assert not made.options[1].untried
+    assert not made.options[1].inconclusive
     assert made.recommended == "wall"
 
 
@@ -237,7 +237,7 @@ def test_weaker_rivals_tell_nothing_where_the_stronger_attack_is_not_tried(
 ) -> None:
     defended = [limited("wall", 0, [0.06], attack=untold), finding("wall", 0, [0.06], attack=told)]
     (made,) = frontiers([finding("none", 0, [0.001]), *defended])
-    assert made.options[1].untried is unknown
+    assert made.options[1].inconclusive is unknown
 
 
 def test_a_leak_that_an_attack_with_limits_finds_is_a_leak() -> None:

@@ -189,7 +189,7 @@ def test_what_is_wrong_is_said_in_one_sentence(raw: object, words: str) -> None:
         ("- 1\n- 2\n", "expected keys and values"),
         ("\x00", "not valid YAML"),
         ("a: b: c", "line 1"),
-        ("trials: 1\ntrials: 2\n", "'trials' stands there twice"),
+        ("trials: 1\ntrials: 2\n", "duplicate key 'trials'"),
         ("? [a]\n: 1\n", "plan.yaml"),
         ("!!python/object/apply:os.system ['true']", "not valid YAML"),
     ],

@@ -21,6 +21,7 @@ from plumbob.auditing.finding import COSTS, Finding, read_findings
 from plumbob.auditing.plan_file import make_plan
 from plumbob.auditing.store import Store
 from plumbob.errors import BadInput
+from plumbob.trust import NO_CODE
 from tests.auditing import kills
 
 PLAN = {
@@ -115,9 +116,9 @@ def test_a_changed_setting_meets_no_old_finding(tmp_path: Path, change: dict[str
 
 def test_names_that_a_finding_carries_are_part_of_its_key(tmp_path: Path) -> None:
     """The same numbers under other column names are other findings: a shared store must not mix up who is named."""
+    from plumbob.auditing.expand import keyed
+    from plumbob.auditing.open import open_source
     from plumbob.auditing.plan_file import make_plan
-    from plumbob.auditing.run import keyed
-    from plumbob.auditing.source import open_source
 
     plan = make_plan(PLAN).filled()
     source = open_source(plan.data, plan.seed)
@@ -188,7 +189,7 @@ def test_many_at_once_in_a_new_folder_give_one_audit_and_sentences(tmp_path: Pat
 
     def begin(_: int) -> None:
         try:
-            with _claimed(tmp_path / "out", plan, False):
+            with _claimed(tmp_path / "out", plan, NO_CODE):
                 time.sleep(0.01)
         except BadInput as error:
             told.append(str(error))

@@ -8,11 +8,12 @@ import pytest
 
 from plumbob.app import run_audit
 from plumbob.auditing import sweep
+from plumbob.auditing.expand import Unit, cases, defences_for, untried
 from plumbob.auditing.frontier import frontiers
 from plumbob.auditing.plan import Plan
 from plumbob.auditing.plan_file import make_plan, read_plan
-from plumbob.auditing.run import Unit, cases, defences_for, untried
 from plumbob.auditing.sweep import every
+from plumbob.auditing.untried import Untried
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline
 from plumbob.threats import WhiteBox
@@ -115,8 +116,8 @@ def test_what_could_not_be_tried_is_said() -> None:
     plan = make_plan({"defences": ["none", "dropout", "hide_model"], "protocols": "decision_tree"})
     assert {case.defence.title for case in cases(plan, Unit(plan.protocols[0], 0))} == {"none"}
     changes_nothing, no_attack = untried(plan)
-    assert changes_nothing == "dropout was not tried on decision_tree: it changes nothing there"
-    assert no_attack.startswith("hide_model was not tried on decision_tree: no attack of this plan fits")
+    assert changes_nothing == Untried("dropout on decision_tree", "it changes nothing there")
+    assert no_attack.words.startswith("hide_model on decision_tree was not tried: no attack of this plan applies")
 
 
 def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
@@ -146,5 +147,6 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
 
 def test_a_defence_that_changes_nothing_is_told_so_where_it_stands_alone() -> None:
     alone = make_plan({"data": "breast", "protocols": ["logistic_regression"], "defences": ["dropout"]})
-    told = "dropout changes nothing on logistic_regression: what is found there is found without it"
-    assert untried(alone) == [told]
+    (told,) = untried(alone)
+    assert told.what == "the effect of dropout on logistic_regression"
+    assert "it changes nothing there" in told.why

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from plumbob.auditing.engines import run
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import run
-from plumbob.auditing.source import open_source
 from plumbob.defences import DEFENCES, Combined, Defence, NoDefence, defence_named
 from plumbob.errors import BadInput
 from plumbob.known_defences import KnownCodebook
@@ -121,7 +121,7 @@ def test_an_audit_runs_with_it(name: str) -> None:
             "rows": 50,
         }
     ).filled()
-    findings = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    findings = run(plan, open_source(plan.data, 0))
     assert len(findings) == (0 if "hide_model" in name else 3)  # these attacks need the model
     assert all(np.isfinite(finding.score.error) for finding in findings)
     assert all(finding.model_accuracy > 0.5 for finding in findings if name in KEEP_LABELS)

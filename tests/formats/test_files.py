@@ -15,6 +15,7 @@ from plumbob.errors import BadInput
 from plumbob.formats import model_files as files
 from plumbob.formats import read_model
 from plumbob.formats.sklearn_estimators import own_of
+from plumbob.trust import Trust
 from tests.formats.fixtures.make import NAMES, labels, rows
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -129,7 +130,7 @@ def test_a_pickle_is_read_only_where_code_is_trusted(tmp_path: Path) -> None:
     path = pickled(tmp_path)
     with pytest.raises(BadInput, match="a pickle runs code when it is read; say --trust-code"):
         read_model(path)
-    assert read_model(path, trust_code=True).kind == "decision_tree"
+    assert read_model(path, trust=Trust(code=True)).kind == "decision_tree"
 
 
 class _Bomb:
@@ -181,12 +182,12 @@ def test_a_whole_module_of_torch_needs_trust(tmp_path: Path) -> None:
     torch.save(network(), tmp_path / "net.pth")
     with pytest.raises(BadInput, match=r"save model\.state_dict\(\), or say --trust-code"):
         read_model(tmp_path / "net.pth")
-    assert read_model(tmp_path / "net.pth", trust_code=True).kind == "neural_network"
+    assert read_model(tmp_path / "net.pth", trust=Trust(code=True)).kind == "neural_network"
     torch.save(
         torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)), tmp_path / "tanh.pth"
     )
     with pytest.raises(BadInput, match="expected Linear and ReLU in turn, with Linear last, got Linear, Tanh, Linear"):
-        read_model(tmp_path / "tanh.pth", trust_code=True)
+        read_model(tmp_path / "tanh.pth", trust=Trust(code=True))
 
 
 def test_one_output_of_torch_is_the_second_class(tmp_path: Path) -> None:

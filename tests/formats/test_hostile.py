@@ -15,6 +15,7 @@ import pytest
 from plumbob.errors import BadInput
 from plumbob.formats import model_files as files
 from plumbob.formats import read_model, ubjson
+from plumbob.trust import Trust
 from tests.formats.test_files import _set, changed_json
 
 # ONNX by hand: numbered fields of numbers or bytes
@@ -207,7 +208,7 @@ def test_what_a_state_dict_does_not_tell_is_noted(tmp_path: Path) -> None:
     assert read_model(saved(tmp_path, chain.state_dict())).notes[0].startswith("ReLU is assumed between layers")
     assert read_model(saved(tmp_path, nn.Linear(4, 3).state_dict())).notes == ()
     whole = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
-    assert read_model(saved(tmp_path, whole), trust_code=True).notes == ()
+    assert read_model(saved(tmp_path, whole), trust=Trust(code=True)).notes == ()
 
 
 def test_an_embedding_is_not_taken_for_a_layer_in_silence(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from plumbob.app import run_audit
+from plumbob.auditing.open import open_source, with_models
 from plumbob.auditing.plan_file import make_plan, read_plan
-from plumbob.auditing.source import open_source, with_models
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput
 from plumbob.formats import OwnModel, fitted, read_model
@@ -235,7 +235,7 @@ def test_a_plan_that_says_all_of_a_model_is_read_without_it(tmp_path: Path) -> N
 def test_the_model_of_an_audit_is_that_of_the_file(tmp_path: Path) -> None:
     folder = desk(tmp_path)
     plan = make_plan(written(folder, {"model": str(folder / "scorer.json")}))
-    source = with_models(open_source(plan.data), plan.protocols, trust_code=False)
+    source = with_models(open_source(plan.data), plan.protocols)
     model = source.models[plan.protocols[0].title]
     assert isinstance(model, BoostedModel)
     names = [column.name for column in source.columns]

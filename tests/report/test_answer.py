@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import samples
 
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.summarise import summarise
 from plumbob.report.answer import answers, how, overall, plain, scope, short, sure, worst_columns
 
 
@@ -32,9 +32,9 @@ def test_a_column_is_named_by_its_strongest_attack() -> None:
 def test_the_worst_case_is_over_protocols_but_apart_for_defences() -> None:
     columns = worst_columns(answers(summarise(samples.audit())))
     assert len(columns) == 2 * len(samples.NAMES)
-    undefended = {c.verdict.column: c for c in columns if c.scene.defence == "none"}
-    assert undefended["duration"].scene.protocol == "decision_tree"
-    assert all(c.level == "none" for c in columns if c.scene.defence != "none")
+    undefended = {c.verdict.column: c for c in columns if c.situation.defence == "none"}
+    assert undefended["duration"].situation.protocol == "decision_tree"
+    assert all(c.level == "none" for c in columns if c.situation.defence != "none")
 
 
 def test_several_situations_are_counted_worst_first() -> None:

@@ -11,8 +11,8 @@ import samples
 from plumbob.app import run_audit
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.flows import CLEAR, ENCRYPTED, Flow, flows_of
-from plumbob.auditing.judge import summarise
 from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.summarise import summarise
 from plumbob.protocols import protocol_named
 from plumbob.report import severity
 from plumbob.report.answer import answers

@@ -12,10 +12,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.gate import Gate
 from plumbob.auditing.matrix import matrix
+from plumbob.auditing.untried import Untried
 from plumbob.report.assessment import Member
 from plumbob.report.assessment import render as render_assessment
-from plumbob.report.gating import outcome
-from plumbob.report.page import render
+from plumbob.report.page import About, render
 from plumbob.report.pictures import png
 from plumbob.threats import THREATS
 
@@ -59,8 +59,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "hostile sweep": samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1]),
     }
     for kind, findings in kinds.items():
-        text = render(
-            findings,
+        about = About(
             title=samples.HOSTILE[0] if kind == "hostile" else "Bank and shop",
             question="What will they learn?",
             plan="attacks: [" + "box_solving, " * 40 + "]",
@@ -69,8 +68,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             command="plumbob audit " + "--seed 7 " * 30,
             sheets={f.key: SHEET for f in findings if f.score.images is not None},
             matrix=matrix({"logistic_regression": "logistic_regression"}),
-            gate=outcome(GATE, GATE.check(findings), ["nowhere"]),
+            gate=GATE.outcome(findings, untried=[Untried("nowhere", "no attack of this plan applies")]),
         )
+        text = render(findings, about)
         (folder / f"{kind}.html").write_text(text, encoding="utf-8")
     return {kind: folder / f"{kind}.html" for kind in kinds}
 

@@ -6,7 +6,7 @@ import pytest
 import samples
 from markupsafe import Markup
 
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.summarise import summarise
 from plumbob.report import charts, figures
 from plumbob.report.answer import answers
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series

@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.engines import run
+from plumbob.auditing.expand import defences_for
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import defences_for, run
-from plumbob.auditing.source import open_source
+from plumbob.auditing.summarise import summarise
 from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
-from plumbob.report.page import render
+from plumbob.report.page import About, render
 from plumbob.threats import THREATS
 
 
@@ -34,7 +35,7 @@ def findings() -> list:
             "rows": 64,
         }
     ).filled()
-    return [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    return run(plan, open_source(plan.data, 0))
 
 
 def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings: list) -> None:
@@ -69,7 +70,7 @@ def test_nothing_learnt_is_said_to_be_no_proof(findings: list) -> None:
 
 
 def test_the_page_asks_the_question(findings: list) -> None:
-    page = render(findings, title="t", question="q", plan="", environment={}, notes=(), command="plumbob audit")
+    page = render(findings, About(title="t", question="q", plan="", notes=(), command="plumbob audit"))
     assert "Is it encrypted, and does that help?" in page
     assert "encryption is on (Paillier, 1,024-bit key)" in page
 
@@ -132,7 +133,7 @@ def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
             "rows": 200,
         }
     ).filled()
-    found = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    found = run(plan, open_source(plan.data, 0))
     (one,) = encryption(found, answers(summarise(found)))
     assert "What the active party learns" in one.headline
 
@@ -150,5 +151,5 @@ def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> Non
             "rows": 200,
         }
     ).filled()
-    found = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    found = run(plan, open_source(plan.data, 0))
     assert how(answers(summarise(found))[0]) == "Found nothing to read: reverse sum."

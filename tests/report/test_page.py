@@ -6,7 +6,7 @@ import pytest
 import samples
 
 from plumbob.auditing.finding import Finding
-from plumbob.report.page import POLICY, render
+from plumbob.report.page import POLICY, About, render
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
@@ -20,7 +20,7 @@ def page(findings: list[Finding], **changes: Any) -> str:
         "notes": ["path_restriction does not apply"],
         "command": "plumbob audit plan.yaml --seed 7",
     }
-    return render(findings, **(settings | changes))
+    return render(findings, About(**(settings | changes)))
 
 
 class Reader(HTMLParser):

@@ -18,11 +18,11 @@ from rich.console import Console
 from plumbob.app import Result, run_audit
 from plumbob.attacks.base import Guess
 from plumbob.auditing.finding import Finding, read_findings
+from plumbob.auditing.open import Source
 from plumbob.auditing.run import LOSSES, training_losses
-from plumbob.auditing.source import Source
 from plumbob.federation import split_into_tiles
 from plumbob.report.gallery import LEFT_OUT, SHOWN, gallery
-from plumbob.report.page import render
+from plumbob.report.page import About, render
 from plumbob.report.pictures import ENLARGED, GAP, assembled, contact_sheet, picture_shape, png, save_sheet
 from plumbob.report.terminal import print_summary
 from plumbob.scoring.score import truth_of
@@ -56,9 +56,7 @@ def decoded(data: bytes) -> np.ndarray:
 
 
 def page(findings: list[Finding], sheets: dict[str, bytes] | None = None) -> str:
-    return render(
-        findings, title="t", question="q", plan="", environment={}, notes=(), command="c", sheets=sheets or {}
-    )
+    return render(findings, About(title="t", question="q", command="c", sheets=sheets or {}))
 
 
 @pytest.mark.parametrize("channels", [1, 3])

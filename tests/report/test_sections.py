@@ -15,16 +15,17 @@ from plumbob import listing
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.frontier import frontiers
 from plumbob.auditing.gate import Gate
-from plumbob.auditing.judge import in_words, summarise
 from plumbob.auditing.learnt import unlearnt
 from plumbob.auditing.matrix import Block, matrix, of_plan, row
 from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.summarise import in_words, summarise
+from plumbob.auditing.untried import Untried
 from plumbob.protocols import PROTOCOLS
 from plumbob.report.answer import answers, how, overall, sure
 from plumbob.report.before_after import before_after
-from plumbob.report.gating import outcome
+from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids, markdown
-from plumbob.report.page import render
+from plumbob.report.page import About, render
 from plumbob.report.risk import of_column, sentence, short_sentence
 from plumbob.report.terminal import print_summary
 from plumbob.threats import THREATS
@@ -140,14 +141,15 @@ def test_old_findings_still_load() -> None:
 def test_the_gate_is_in_the_report_with_values_and_limits() -> None:
     findings = samples.values(shares=(0.3,))
     gate = Gate.parse("max_gain<0.2 and min_accuracy>0.8")
-    found = outcome(gate, gate.check(findings), ["nowhere"])
+    judged = gate.outcome(findings, untried=[Untried("nowhere", "no attack of this plan applies")])
+    found = gate_section(judged)
     assert not found.holds
     assert found.headline == "The gate is broken: 1 of 2 checks failed"
     assert [(line.limit, line.value, line.holds) for line in found.lines] == [
         ("max_gain<0.2", "1.000", False),
         ("min_accuracy>0.8", "0.890", True),
     ]
-    page = render(findings, title="t", question="", plan="", environment={}, notes=[], command="", gate=found)
+    page = render(findings, About(title="t", question="", plan="", notes=[], command="", gate=judged))
     assert "✗ failed" in page
     assert "✓ passed" in page
     assert "no attack of this plan fits: <bdi>nowhere" in page
@@ -178,7 +180,7 @@ def test_a_model_that_learnt_nothing_is_said_to() -> None:
     assert "of no use" in unlearnt([*(replace(f, usual_class=0.6) for f in flat), *noisy])[0]
     shown = io.StringIO()
     print_summary(flat, Console(file=shown, width=200))
-    assert "Mind: logistic regression (no defence)" in shown.getvalue()
+    assert "Warning: logistic regression (no defence)" in shown.getvalue()
 
 
 def test_two_values_have_no_order() -> None:
@@ -230,7 +232,7 @@ def test_the_label_is_part_of_the_answer() -> None:
     shown = io.StringIO()
     print_summary(findings, Console(file=shown, width=200))
     assert "leak to a passive party, and the label." in shown.getvalue()
-    page = render(findings, title="t", question="", plan="", environment={}, notes=[], command="")
+    page = render(findings, About(title="t", question="", plan="", notes=[], command=""))
     assert "<dt>Labels</dt><dd>Labels guessed: 100" in page
     assert "<dt>Pictures</dt>" not in page
 

@@ -16,7 +16,7 @@ def printed(findings: list[Finding], encoding: str = "utf-8") -> str:
 
 
 def test_the_answer_comes_first() -> None:
-    assert printed(samples.values()).splitlines()[0] == "● Yes: 7 of 10 columns leak to the active party."
+    assert printed(samples.values()).splitlines()[0] == "◆ Yes: 7 of 10 columns leak to the active party."
 
 
 def test_at_most_twelve_columns_and_the_rest_counted() -> None:

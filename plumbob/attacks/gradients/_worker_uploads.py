@@ -116,7 +116,7 @@ class Uploads:
         for plan in (*(w.plan for w in self.workers), self.top):
             if plan is None or plan.network in NETWORKS:
                 continue
-            module = plan.build()
+            module = plan.build(self.view.trust)
             for kind, why in (
                 (mixing(module), "mixes rows, so that none has a gradient of its own"),
                 (drawing(module), "draws anew in every round, so that no row has one gradient"),
@@ -262,7 +262,7 @@ class Uploads:
         )
         if plan is None:
             raise BadInput(f"this view names no network of '{party}'")
-        module = plan.tried()
+        module = plan.tried(self.view.trust)
         sent = self.parameters(party, checkpoint)
         for key, array in sent.items():
             if array.dtype.kind not in "fiu" or not np.isfinite(array).all():

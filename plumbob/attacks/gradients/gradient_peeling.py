@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -111,8 +110,7 @@ class GradientPeeling(Attack):
         view = uploads.view
         values, told = np.full((len(view.own), len(view.unknown)), 0.5), np.zeros(len(view.own), dtype=bool)
         with one_thread(), threadpool_limits(1), _of_one_type(parts), _pool(len(parts)) as pool:
-            own = [copy_context() for _ in parts]  # threads do not inherit what is trusted
-            work = pool.map(lambda context, part: context.run(part.inputs, self.polish), own, parts)
+            work = pool.map(lambda part: part.inputs(self.polish), parts)
             for part, found in zip(parts, work, strict=True):
                 values[:, part.worker.unknown] = _filled(found)
                 told |= found.found

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from plumbob.auditing.engines import run
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import group
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import run
-from plumbob.auditing.source import open_source
+from plumbob.auditing.summarise import group
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
 from plumbob.papers.evidence import Answer, below, every, times_below
 from plumbob.papers.luo2021.generative import SAMPLE, TRIALS, curve, mean, word
@@ -49,7 +49,7 @@ def defended(
         }
     ).filled()
     plan = plan.model_copy(update={"rows": None})
-    return tuple(finding for part in run(plan, open_source(plan.data, seed)) for finding in part)
+    return tuple(run(plan, open_source(plan.data, seed)))
 
 
 def rounding_breaks_esa(scale: Scale, seed: int) -> Check:

@@ -17,12 +17,13 @@ from plumbob.attacks.base import Attack
 from plumbob.attacks.scores.equation_solving import EquationSolving
 from plumbob.attacks.scores.path_restriction import PathRestriction, leaves_of, reachable
 from plumbob.attacks.scores.posterior_mean import PosteriorMean
+from plumbob.auditing.engines import run
 from plumbob.auditing.finding import Finding
-from plumbob.auditing.judge import Summary, group, summarise
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
 from plumbob.auditing.precheck import precheck
-from plumbob.auditing.run import generator, run
-from plumbob.auditing.source import open_source
+from plumbob.auditing.run import generator
+from plumbob.auditing.summarise import Summary, group, summarise
 from plumbob.data import registry
 from plumbob.defences.scores.verification import Verification
 from plumbob.federation import Column, Federation, Table, halves, split, split_at_random
@@ -123,9 +124,7 @@ def study(
         }
     ).filled()
     plan = plan.model_copy(update={"rows": None})  # every row outside of training is predicted
-    return tuple(
-        finding for part in run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1) for finding in part
-    )
+    return tuple(run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1))
 
 
 def curve(data: str, protocol: str, scale: Scale, seed: int) -> list[Summary]:

@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
-from plumbob.auditing.judge import group
+from plumbob.auditing.engines import run
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import generator, run
-from plumbob.auditing.source import open_source
+from plumbob.auditing.run import generator
+from plumbob.auditing.summarise import group
 from plumbob.data import registry
 from plumbob.federation import halves, split_at_random
 from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
@@ -47,7 +48,7 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
                 "seed": seed,
             }
         ).filled()
-        findings = [f for part in run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1) for f in part]
+        findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
         for share, found in zip(UNKNOWN, group(findings, lambda f: round(f.unknown, 6)).values(), strict=True):
             error = {a: float(np.mean([f.score.error for f in found if f.attack == a])) for a in plan.fitting_attacks}
             ours, theirs = error[STRONGEST], error["equation_solving"]
@@ -83,7 +84,7 @@ def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, se
                 "seed": seed,
             }
         ).filled()
-        findings = [f for part in run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1) for f in part]
+        findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
         curves: dict[str, list[float]] = {}
         for share, found in group(findings, lambda f: round(f.unknown, 6)).items():
             r2 = {a: [f.score.r2 for f in found if f.attack == a] for a in plan.fitting_attacks}

@@ -17,10 +17,11 @@ import numpy as np
 from plumbob.app import run_audit, save_text
 from plumbob.auditing.draft import draft
 from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.judge import LEVELS, summarise
+from plumbob.auditing.summarise import summarise
 from plumbob.auditing.wishes import Wishes
 from plumbob.papers.claims import Check, Claim, Part, Scale, part
 from plumbob.papers.ours.unseen_worlds import World, world, write
+from plumbob.scoring.levels import Level
 from plumbob.transcript import Transcript
 
 SEEDS, SMOKE = 100, 10
@@ -59,12 +60,12 @@ def _command(*words: str) -> None:
 
 def wrong(made: World, findings: list[Finding]) -> list[str]:
     """Planted columns that are judged otherwise than is proven, with what was said of them."""
-    levels: dict[str, tuple[str, str]] = {}
+    levels: dict[str, tuple[Level, str]] = {}
     for summary in summarise(findings):
         for verdict in summary.verdicts:
             said = (verdict.level, f"{verdict.level} by {summary.setting.attack}, gain {verdict.gain:.3f}")
-            levels[verdict.column] = max(levels.get(verdict.column, said), said, key=lambda one: LEVELS.index(one[0]))
-    told = [(column, "exact") for column in made.exact] + [(column, "none") for column in made.safe]
+            levels[verdict.column] = max(levels.get(verdict.column, said), said, key=lambda one: one[0].rank)
+    told = [(column, Level.EXACT) for column in made.exact] + [(column, Level.NONE) for column in made.safe]
     return [
         f"{column}: {levels.get(column, ('', 'no verdict'))[1]}, expected {level}"
         for column, level in told

@@ -100,6 +100,10 @@ class SplitNetwork(GuardedProtocol):
         self.guards: tuple[EmbeddingGuarding, ...] = tuple(guards)
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.bottom, self.top) if name != AUTO)
+
+    @property
     def encryption(self) -> str:
         return MASKED if self.aggregation == "masked" else IN_THE_CLEAR
 
@@ -136,13 +140,14 @@ class SplitNetwork(GuardedProtocol):
             return bottom_layers(len(party.columns), self.width, self.cut, bias).to(self.dtype)
         shape = shape_of(party.columns)
         plan = NetworkPlan(party.name, self.bottom, shape or (len(party.columns),), self.width, self.width, self.double)
-        return plan.build() if shape is None else nn.Sequential(nn.Unflatten(1, shape), plan.build())
+        built = plan.build(self._trust)
+        return built if shape is None else nn.Sequential(nn.Unflatten(1, shape), built)
 
     def top_of(self, classes: int) -> torch.nn.Module:
         """The top model, from the sum of all outputs to the classes."""
         if self.top == AUTO:
             return top_layers((*self.hidden, classes)).to(self.dtype)
-        return NetworkPlan("top", self.top, (self.width,), classes, self.width, self.double).build()
+        return NetworkPlan("top", self.top, (self.width,), classes, self.width, self.double).build(self._trust)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -110,6 +110,10 @@ class SplitTraining(GuardedProtocol):
             raise BadInput(f"batch_size: {self.batch_size:,} rows cannot be drawn from {rows:,}")
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.network, self.top) if name != "auto")
+
+    @property
     def encryption(self) -> str:
         return IN_THE_CLEAR
 
@@ -149,7 +153,7 @@ class _Run:
         self.plans[TOP] = NetworkPlan(
             TOP, protocol.top, joined, len(federation.classes), protocol.width, protocol.double
         )
-        self.modules = {name: plan.tried() for name, plan in self.plans.items()}
+        self.modules = {name: plan.tried(protocol._trust) for name, plan in self.plans.items()}
         for name, module in self.modules.items():
             if protocol.batch_size == 1 and mixing(module):
                 raise BadInput(f"batch_size: {mixing(module)} in the network of '{name}' needs at least 2 rows, got 1")

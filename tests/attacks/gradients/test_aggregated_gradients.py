@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -14,19 +13,15 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.defences import defence_named
 from plumbob.federation import split_at_random
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.protocols.networks import trusting
 from plumbob.scoring.score import truth_of
 from plumbob.threats import THREATS, cut
+from plumbob.trust import Trust
 from tests.worlds import built_in
+
+CODE = Trust(code=True)  # networks of these tests are code of another package
 
 HERE = __name__
 ROWS = 40
-
-
-@pytest.fixture(autouse=True)
-def _trusted() -> Iterator[None]:
-    with trusting(True):
-        yield
 
 
 def chain(activation: type[nn.Module], shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -45,8 +40,8 @@ def guessed(defence: str = "secure_aggregation", bits: int = 32, **settings: obj
     choice = {"width": 16, "outputs": 4, "batch_size": 5} | settings
     protocol = defence_named(defence, **given).protect(SplitTraining(**choice))  # type: ignore[arg-type]
     others = federation.rows(np.arange(ROWS, 2 * ROWS))
-    log = protocol.train(federation.rows(np.arange(ROWS)), others, np.random.default_rng(0))
-    view = cut(log, THREATS["coordinator"])
+    log = protocol.trusting(CODE).train(federation.rows(np.arange(ROWS)), others, np.random.default_rng(0))
+    view = cut(log, THREATS["coordinator"], CODE)
     guess = GradientPeeling().run(view, np.random.default_rng(0))
     assert guess.values is not None
     return guess, float(np.mean(np.abs(guess.values - truth_of(log, view).values) < 0.01))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,25 +17,20 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
-from plumbob.protocols.networks import trusting
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
+from plumbob.trust import Trust
 from tests.worlds import made_pictures, made_table
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _trusted() -> Iterator[None]:
-    """Networks of this file are code of another package."""
-    with trusting(True):
-        yield
+CODE = Trust(code=True)  # networks of these tests are code of another package
 
 
 def run(protocol: SplitTraining, federation: Federation, rows: int, seed: int = 0) -> tuple[Transcript, View]:
-    log = protocol.train(
+    log = protocol.trusting(CODE).train(
         federation.rows(np.arange(rows)), federation.rows(np.arange(rows, len(federation))), np.random.default_rng(seed)
     )
-    return log, cut(log, THREATS["coordinator"])
+    return log, cut(log, THREATS["coordinator"], CODE)
 
 
 def errors(log: Transcript, view: View, attack: GradientPeeling | None = None) -> np.ndarray:
@@ -130,7 +124,7 @@ def dropping(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(int(np.prod(shape)), 32), nn.Linear(32, outputs))
 
 
-HERE = "tests.attacks.test_gradient_peeling"
+HERE = __name__
 
 
 @settings(max_examples=25, deadline=None)

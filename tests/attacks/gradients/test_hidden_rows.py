@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradients._hidden_rows import _Attendance, _linked
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.engines import run
 from plumbob.auditing.frontier import frontiers
-from plumbob.auditing.judge import summarise
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import run
-from plumbob.auditing.source import open_source
+from plumbob.auditing.summarise import summarise
 from plumbob.data import registry
 from plumbob.defences.gradients.hidden_indices import HiddenIndices
 from plumbob.errors import BadInput
@@ -208,13 +208,13 @@ def test_what_is_not_tried_is_not_called_safe(defence: str, settings: dict[str, 
             "defences": ["none", defence],
         }
     ).filled()
-    findings = [finding for part in run(plan, open_source(plan.data, 0)) for finding in part]
+    findings = run(plan, open_source(plan.data, 0))
     (choice,) = frontiers(findings)
     option = choice.option(choice.options[-1].defence)
     assert option is not None
-    assert option.untried
+    assert option.inconclusive
     assert not option.safe
     assert choice.recommended != option.defence
-    defended = next(a for a in answers(summarise(findings)) if a.scene.defence != "none")
+    defended = next(a for a in answers(summarise(findings)) if a.situation.defence != "none")
     assert defended.headline.startswith("Not known")
     assert reason in how(defended)

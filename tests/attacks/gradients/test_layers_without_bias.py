@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,21 +14,16 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.defences import DEFENCES
 from plumbob.federation import split_at_random
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.protocols.networks import trusting
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
+from plumbob.trust import Trust
 from tests.worlds import made_table
 
-HERE = "tests.attacks.test_without_bias"
+CODE = Trust(code=True)  # networks of these tests are code of another package
+
+HERE = __name__
 ROWS = 40
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _trusted() -> Iterator[None]:
-    """Networks of this file are code of another package."""
-    with trusting(True):
-        yield
 
 
 def one(shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -76,8 +70,8 @@ def attacked(network: str, seed: int = 0, defence: str = "", **settings: Any) ->
     protocol = SplitTraining(network=f"{HERE}:{network}", batch_size=5, rounds=2 * ROWS, **settings)
     guarded = DEFENCES[defence]().protect(protocol) if defence else protocol
     rest = federation.rows(np.arange(ROWS, 80))
-    log = guarded.train(federation.rows(np.arange(ROWS)), rest, np.random.default_rng(seed))
-    view = cut(log, THREATS["coordinator"])
+    log = guarded.trusting(CODE).train(federation.rows(np.arange(ROWS)), rest, np.random.default_rng(seed))
+    view = cut(log, THREATS["coordinator"], CODE)
     return log, view, GradientPeeling().run(view, np.random.default_rng(0))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from plumbob.auditing.expand import defences_for, untried
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import defences_for, untried
+from plumbob.auditing.untried import Untried
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.embeddings.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput
@@ -320,7 +321,7 @@ def test_they_fit_split_network_and_nothing_else() -> None:
     assert cut_ == ["none", "masquerade"]
     assert split_ == ["none", "sparse_gradients"]
     assert scored == ["none", "rounding"]
-    assert "masquerade was not tried on logistic_regression: it changes nothing there" in untried(made)
+    assert Untried("masquerade on logistic_regression", "it changes nothing there") in untried(made)
     alone = plan(protocols=["logistic_regression"], defences=["masquerade"])
     assert defences_for(alone, alone.protocols[0]) == []
 

@@ -13,9 +13,11 @@ import pytest
 import torch
 
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.engines import run
+from plumbob.auditing.expand import defences_for, untried
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import defences_for, run, untried
-from plumbob.auditing.source import open_source
+from plumbob.auditing.untried import Untried
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.defences.gradients.fake_gradients import FakeGradients
@@ -384,7 +386,7 @@ def plan(**changes: Any) -> Any:
 
 def test_an_audit_compares_them() -> None:
     made = plan()
-    findings = [finding for part in run(made, open_source(made.data, 0)) for finding in part]
+    findings = run(made, open_source(made.data, 0))
     none, *defended = (finding.score.error for finding in findings)
     assert [finding.defence for finding in findings] == ["none", "fake_gradients", "dp_gradients"]
     assert none < OPENED < 0.01 < min(defended)
@@ -397,7 +399,7 @@ def test_they_fit_split_training_and_nothing_else() -> None:
     split, plain = ([d.name for d in defences_for(made, protocol)] for protocol in made.protocols)
     assert split == ["none", "sparse_gradients"]
     assert plain == ["none", "rounding"]
-    assert "sparse_gradients was not tried on logistic_regression: it changes nothing there" in untried(made)
+    assert Untried("sparse_gradients on logistic_regression", "it changes nothing there") in untried(made)
     alone = plan(protocols=["logistic_regression"], defences=["sparse_gradients"])
     assert defences_for(alone, alone.protocols[0]) == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,19 +19,14 @@ from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-from plumbob.protocols.networks import trusting
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
+from plumbob.trust import NO_CODE, Trust
 from tests.worlds import made_pictures, made_table
 
+CODE = Trust(code=True)  # networks of these tests are code of another package
+
 SMALL: dict[str, Any] = {"hidden": (12, 6), "epochs": 3, "batch_size": 30}
-
-
-@pytest.fixture(autouse=True)
-def _trusted() -> Iterator[None]:
-    """Networks of these tests' own are code, and trusted."""
-    with trusting(True):
-        yield
 
 
 def parties(passive: int = 1, rows: int = 160, seed: int = 0) -> Federation:
@@ -46,7 +40,11 @@ def trained(federation: Federation | None = None, seed: int = 1, **settings: Any
     whole = parties() if federation is None else federation
     half = len(whole) // 2
     rest = whole.rows(np.arange(half, len(whole)))
-    return SplitNetwork(**SMALL | settings).train(whole.rows(np.arange(half)), rest, np.random.default_rng(seed))
+    return (
+        SplitNetwork(**SMALL | settings)
+        .trusting(CODE)
+        .train(whole.rows(np.arange(half)), rest, np.random.default_rng(seed))
+    )
 
 
 @cache
@@ -377,5 +375,5 @@ def wrong_outputs(shape: tuple[int, ...], outputs: int) -> nn.Module:
 
 
 def test_networks_of_other_packages_need_trust() -> None:
-    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
-        SplitNetwork(top="os:system")
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitNetwork(top="os:system").trusting(NO_CODE)

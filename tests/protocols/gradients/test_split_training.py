@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,22 @@ from torch import nn
 
 from plumbob.attacks.gradients._worker_uploads import Uploads
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.engines import run
+from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import run
-from plumbob.auditing.source import open_source
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols.gradients._round_archive import _some
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
-from plumbob.protocols.networks import NetworkPlan, first_linear, trusting
+from plumbob.protocols.networks import NetworkPlan, first_linear
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
+from plumbob.trust import NO_CODE, Trust
 from tests.test_cli import plumbob, refused
 from tests.worlds import made_pictures, made_table
 
-
-@pytest.fixture(autouse=True)
-def _trusted() -> Iterator[None]:
-    """Networks of these tests' own are code, and trusted."""
-    with trusting(True):
-        yield
+CODE = Trust(code=True)  # networks of these tests are code of another package
 
 
 def table() -> Federation:
@@ -44,7 +39,7 @@ def table() -> Federation:
 def trained(protocol: SplitTraining, federation: Federation | None = None, rows: int = 40) -> Transcript:
     whole = table() if federation is None else federation
     rest = whole.rows(np.arange(rows, len(whole)))
-    return protocol.train(whole.rows(np.arange(rows)), rest, np.random.default_rng(1))
+    return protocol.trusting(CODE).train(whole.rows(np.arange(rows)), rest, np.random.default_rng(1))
 
 
 def no_linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -89,7 +84,7 @@ def raising(shape: tuple[int, ...], outputs: int) -> nn.Module:
     raise ZeroDivisionError("boom")
 
 
-HERE = "tests.protocols.test_split_training"
+HERE = "tests.protocols.gradients.test_split_training"
 
 
 def test_a_batch_gradient_is_the_mean_of_its_rows_gradients() -> None:
@@ -176,7 +171,7 @@ def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
 )
 def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        SplitTraining(**settings)  # type: ignore[arg-type]
+        SplitTraining(**settings).trusting(CODE)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -184,8 +179,8 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str
     [
         (f"{HERE}:too_narrow", r"of 'active': expected 10 outputs .* got shape \(2, 9\)"),
         (f"{HERE}:too_deep", r"inputs of shape \(4,\) do not go through it"),
-        (f"{HERE}:unused", "do not hang on parameter 'spare'"),
-        (f"{HERE}:frozen", "do not hang on parameter 'weight'"),
+        (f"{HERE}:unused", "do not depend on parameter 'spare'"),
+        (f"{HERE}:frozen", "do not depend on parameter 'weight'"),
         (f"{HERE}:without_parameters", "it has no parameters"),
         (f"{HERE}:nothing", "expected a torch.nn.Module, got NoneType"),
         (f"{HERE}:raising", r"expected a function .*ZeroDivisionError: boom"),
@@ -200,7 +195,7 @@ def test_networks_of_ones_own_that_do_not_fit_are_one_sentence(network: str, wor
 
 def test_trying_a_network_leaves_it_as_it_was() -> None:
     plan = NetworkPlan("active", f"{HERE}:normalised", (4,), 3, 8)
-    module = plan.tried()
+    module = plan.tried(CODE)
     first_linear(module, torch.zeros(1, 4))
     assert all(part.training for part in module.modules())
     assert int(module.state_dict()["1.num_batches_tracked"]) == 0
@@ -208,7 +203,7 @@ def test_trying_a_network_leaves_it_as_it_was() -> None:
 
 def test_batch_normalisation_is_trained_and_said_to_be_untried() -> None:
     log = trained(SplitTraining(network=f"{HERE}:normalised", outputs=3, batch_size=5))
-    guess = GradientPeeling().run(cut(log, THREATS["coordinator"]), np.random.default_rng(0))
+    guess = GradientPeeling().run(cut(log, THREATS["coordinator"], CODE), np.random.default_rng(0))
     assert "BatchNorm1d in the network of 'active' mixes rows" in guess.untried
 
 
@@ -247,7 +242,7 @@ def test_a_batch_larger_than_the_table_is_refused() -> None:
 def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
         "data: breast\nunknown: [0.5]\ntrials: 1\nrows: 60\nthreats: [coordinator]\nattacks: [gradient_peeling]\n"
-        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.test_split_training:no_linear'}\n"
+        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.gradients.test_split_training:no_linear'}\n"
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = ("audit", "plan.yaml", "--out", "out")
@@ -267,15 +262,28 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
         "attacks": ["gradient_peeling", "dlg"],
         "protocols": [{"name": "split_training", "settings": settings}],
     }
-    plan = make_plan(raw, trust_code=True).filled()
-    peeling, dlg = (finding for part in run(plan, open_source(plan.data, 0)) for finding in part)
+    plan = make_plan(raw, trust=CODE).filled()
+    peeling, dlg = run(plan, replace(open_source(plan.data, 0), trust=CODE))
     assert "no fully connected layer" in peeling.score.untried
     assert not dlg.score.untried
 
 
 def test_networks_of_other_packages_need_trust() -> None:
-    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
-        SplitTraining(network="os:system")
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitTraining(network="os:system").trusting(NO_CODE)
+
+
+def test_an_attack_builds_no_network_that_its_caller_does_not_trust() -> None:
+    """Not even where the run itself was trusted: a transcript may have been saved by anybody."""
+    log = trained(SplitTraining(network=f"{HERE}:normalised", outputs=3, batch_size=5))
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        GradientPeeling().run(cut(log, THREATS["coordinator"]), np.random.default_rng(0))
+
+
+def test_training_loads_no_network_by_itself() -> None:
+    whole = table()
+    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+        SplitTraining(network=f"{HERE}:normalised", batch_size=5).train(whole, whole, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

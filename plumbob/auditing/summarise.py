@@ -17,8 +17,10 @@ from typing import TypeVar
 from scipy.special import bdtrc, ndtri
 
 from plumbob.auditing.finding import Finding
+from plumbob.auditing.untried import Untried
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.intervals import mean_and_margin
+from plumbob.scoring.levels import Level, worst
 from plumbob.scoring.score import ColumnScore
 
 FAMILY = 0.01  # chance that any column of an audit is called leaking in any trial when none does
@@ -41,7 +43,7 @@ class Verdict:
     """What one attack learns about one column."""
 
     column: str
-    level: str  # exact, leak, order, none
+    level: Level
     words: str
     gain: float  # mean over the trials in which it leaks, or over all if it leaks in none
     margin: float  # half-width of the 95 % interval of the gain
@@ -63,6 +65,20 @@ class Verdict:
     rows_1: float | None = None
     rows_1_chance: float | None = None
     recovered: int = 0  # trials in which it is recovered exactly
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a report answers and a gate checks: everything of a setting but the attack and the share of unknown columns."""
+
+    data: str
+    protocol: str
+    threat: str
+    defence: str
+
+
+def situation_of(part: Setting | Finding) -> Situation:
+    return Situation(part.data, part.protocol, part.threat, part.defence)
 
 
 @dataclass(frozen=True)
@@ -122,16 +138,13 @@ class Summary:
     label_baseline: float | None = None
     label: Verdict | None = None  # on the label, where the curious guessed it
     certificate: str = ""
-    untried: str = ""  # what the attack does not handle in some trial: not known, where it finds nothing
+    untried: Untried | None = None  # what the attack does not handle in some trial: not known, where it finds nothing
     rows_at_risk: dict[str, float] = field(default_factory=dict)  # means over trials
 
     @property
-    def level(self) -> str:
+    def level(self) -> Level:
         """The worst level of any column."""
-        return max((verdict.level for verdict in self.verdicts), key=LEVELS.index, default="none")
-
-
-LEVELS = ("none", "order", "leak", "exact")
+        return worst(verdict.level for verdict in self.verdicts)
 
 
 def summarise(findings: Iterable[Finding]) -> list[Summary]:
@@ -148,12 +161,13 @@ def group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[I
     return groups
 
 
-def _untried(trials: Sequence[Finding]) -> str:
+def _untried(trials: Sequence[Finding]) -> Untried | None:
     """What an attack does not handle. One trial is enough: each is another split that could be the real one."""
     reasons = [trial.score.untried for trial in trials if trial.score.untried]
     if not reasons:
-        return ""
-    return reasons[0] if len(reasons) == len(trials) else f"{reasons[0]}, in {len(reasons)} of {len(trials)} trials"
+        return None
+    some = "" if len(reasons) == len(trials) else f", in {len(reasons)} of {len(trials)} trials"
+    return Untried(trials[0].attack, f"{reasons[0]}{some}")
 
 
 def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
@@ -170,7 +184,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         judge_column(parts, scores[0].metric, min(s.rows for s in scores), settings * len(columns))
         for parts in columns.values()
     ]
-    verdicts = [replace(v, words=NOT_KNOWN) if limit and v.level == "none" else v for v in verdicts]
+    verdicts = [replace(v, words=NOT_KNOWN) if limit and not v.level.leaks else v for v in verdicts]
     return Summary(
         setting=setting,
         metric=scores[0].metric,
@@ -191,7 +205,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int) -> Summary:
         unknown_columns=trials[0].unknown_columns,
         classes=trials[0].classes,
         seconds=fmean(trial.seconds for trial in trials),
-        verdicts=tuple(sorted(verdicts, key=lambda v: (LEVELS.index(v.level), v.gain), reverse=True)),
+        verdicts=tuple(sorted(verdicts, key=lambda v: (v.level.rank, v.gain), reverse=True)),
         claims=sum(column.claims for score in scores for column in score.columns),
         pictures=_pictures([score.images for score in scores if score.images is not None]),
         label_accuracy=_mean([trial.score.label_accuracy for trial in labelled]),
@@ -229,16 +243,17 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
     """The verdict on one column from its scores over trials; `family` columns are judged together."""
     tests = 2 * max(1, family) * len(parts)  # values and order, every column, every trial
     levels = [_level(part, metric, FAMILY / tests, rows) for part in parts]
-    level = max(levels, key=LEVELS.index)  # one trial is enough: each is another split that could be the real one
-    worst = levels.count("exact") if level == "exact" else sum(found != "none" for found in levels)
-    leaking = [part for part, found in zip(parts, levels, strict=True) if found != "none"]
+    level = worst(levels)  # one trial is enough: each is another split that could be the real one
+    leaking = [part for part, found in zip(parts, levels, strict=True) if found.leaks]
+    exact = levels.count(Level.EXACT)
     shown = leaking or parts
     gain, margin = interval([part.gain for part in shown], fmean(part.gain_error for part in shown))
     rank = fmean(abs(part.rank) for part in shown)
+    two_values = all(part.two_values for part in parts)
     return Verdict(
         column=parts[0].name,
         level=level,
-        words=in_words(level, metric, gain, margin, rank, worst, len(parts), all(p.two_values for p in parts)),
+        words=in_words(level, metric, gain, margin, rank, exact or len(leaking), len(parts), two_values),
         gain=gain,
         margin=margin,
         leaking=len(leaking),
@@ -254,8 +269,8 @@ def judge_column(parts: list[ColumnScore], metric: str, rows: int, family: int) 
         own_correlation=fmean(part.own_correlation for part in shown),
         score_correlation=fmean(part.score_correlation for part in shown),
         trials=len(parts),
-        two_values=all(part.two_values for part in parts),
-        recovered=levels.count("exact"),
+        two_values=two_values,
+        recovered=exact,
         rows_exact=_mean([part.rows_exact for part in shown]),
         rows_1=_mean([part.rows_1 for part in shown]),
         rows_1_chance=_mean([part.rows_1_chance for part in shown]),
@@ -266,21 +281,21 @@ def judge_label(trials: Sequence[Finding], settings: int) -> Verdict:
     """The verdict on the label, by the rule of columns: its baseline is to name the most frequent class always."""
     limit = float(-ndtri(FAMILY / (max(1, settings) * len(trials))))
     levels = [_label_level(trial, limit) for trial in trials]
-    level = max(levels, key=LEVELS.index)
-    shown = [trial for trial, found in zip(trials, levels, strict=True) if found != "none"] or list(trials)
+    level = worst(levels)
+    shown = [trial for trial, found in zip(trials, levels, strict=True) if found.leaks] or list(trials)
     told = [(trial.score.label_accuracy or 0.0, trial.score.label_baseline or 0.0) for trial in shown]
     right, usual = fmean(share for share, _ in told), fmean(share for _, share in told)
     rows = min(trial.score.rows for trial in shown)
     row_error = fmean(math.sqrt(r * (1 - r) / max(1, rows)) / (1 - u) if u < 1 else 0.0 for r, u in told)
     gain, margin = interval([(r - u) / (1 - u) if u < 1 else 0.0 for r, u in told], row_error)
-    worst = levels.count(level) if level == "exact" else len(shown)
+    exact = levels.count(Level.EXACT)
     return Verdict(
         column=LABEL,
         level=level,
-        words=label_words(level, right, usual, worst, len(trials)),
+        words=label_words(level, right, usual, exact or len(shown), len(trials)),
         gain=gain,
         margin=margin,
-        leaking=len(shown) if level != "none" else 0,
+        leaking=len(shown) if level.leaks else 0,
         r2=0.0,
         rank=0.0,
         error=1 - right,
@@ -294,7 +309,7 @@ def judge_label(trials: Sequence[Finding], settings: int) -> Verdict:
         score_correlation=0.0,
         trials=len(trials),
         two_values=True,
-        recovered=levels.count("exact"),
+        recovered=exact,
     )
 
 
@@ -306,26 +321,26 @@ def label_gain(finding: Finding) -> float:
     return (told - usual) / (1 - usual) if told > usual + LABEL_LIMIT * _label_error(finding) else 0.0
 
 
-def label_words(level: str, right: float, usual: float, leaking: int, trials: int) -> str:
+def label_words(level: Level, right: float, usual: float, leaking: int, trials: int) -> str:
     """What is known of the label, in words.
 
-    >>> label_words("leak", 0.91, 0.5, 3, 3)
+    >>> label_words(Level.LEAK, 0.91, 0.5, 3, 3)
     '91 % of the labels guessed, where the most frequent class alone gets 50 %'
     """
-    if level == "none":
+    if not level.leaks:
         return "no leak above baseline"
     some = "" if leaking == trials else f" in {leaking} of {trials} trials"
     said = "every label is known" if right == 1 else f"{min(99, round(100 * right))} % of the labels guessed"
     return f"{said}{some}, where the most frequent class alone gets {100 * usual:.0f} %"
 
 
-def _label_level(finding: Finding, limit: float) -> str:
+def _label_level(finding: Finding, limit: float) -> Level:
     """What one trial shows of the label. As with columns: what is recovered needs no further test, the rest does."""
     gained = label_gain(finding)
     if gained and (finding.score.label_accuracy or 0.0) >= ALL_EXACT and gained > 0.9:
-        return "exact"
+        return Level.EXACT
     ahead = (finding.score.label_accuracy or 0.0) - (finding.score.label_baseline or 0.0)
-    return "leak" if gained > LEAST_GAIN and ahead > limit * _label_error(finding) else "none"
+    return Level.LEAK if gained > LEAST_GAIN and ahead > limit * _label_error(finding) else Level.NONE
 
 
 def _label_error(finding: Finding) -> float:
@@ -358,22 +373,22 @@ def luck(part: ColumnScore, metric: str) -> float:
     return float(bdtrc(round((1 - part.error) * part.claims) - 1, part.claims, 1 - part.baseline_error))
 
 
-def _level(part: ColumnScore, metric: str, chance: float, rows: int) -> str:
+def _level(part: ColumnScore, metric: str, chance: float, rows: int) -> Level:
     """What one trial shows of a column, beyond what happens with this chance."""
     if not part.claims or part.baseline_error <= 1e-12:
-        return "none"  # nothing was said of it, or there was nothing to learn
+        return Level.NONE  # nothing was said of it, or there was nothing to learn
     limit = float(-ndtri(chance))
     if luck(part, metric) <= chance:
         if recovered(part):
-            return "exact"
+            return Level.EXACT
         if part.gain - limit * part.gain_error > LEAST_GAIN:
-            return "leak"
+            return Level.LEAK
     rank_error = math.sqrt(2 / max(1, rows - 1))  # of the difference of two rank correlations
-    return "order" if abs(part.rank) - part.own_rank - limit * rank_error > LEAST_RANK else "none"
+    return Level.ORDER if abs(part.rank) - part.own_rank - limit * rank_error > LEAST_RANK else Level.NONE
 
 
 def in_words(
-    level: str,
+    level: Level,
     metric: str,
     gain: float,
     margin: float,
@@ -384,23 +399,23 @@ def in_words(
 ) -> str:
     """A verdict as a person would say it.
 
-    >>> in_words("leak", "values", 0.38, 0.05, 0.7, 5, 5)
+    >>> in_words(Level.LEAK, "values", 0.38, 0.05, 0.7, 5, 5)
     'better than guessing by 38 ± 5 %'
-    >>> in_words("leak", "values", 0.38, 0.05, 0.7, 2, 5)
+    >>> in_words(Level.LEAK, "values", 0.38, 0.05, 0.7, 2, 5)
     'better than guessing by 38 ± 5 % in 2 of 5 trials'
-    >>> in_words("exact", "values", 0.98, 0.02, 1.0, 9, 10)
+    >>> in_words(Level.EXACT, "values", 0.98, 0.02, 1.0, 9, 10)
     'recovered exactly in 9 of 10 trials'
-    >>> in_words("order", "values", -0.1, 0.05, 0.7, 1, 1)
+    >>> in_words(Level.ORDER, "values", -0.1, 0.05, 0.7, 1, 1)
     'the order of the rows is learnt (rank correlation 0.70), the values are not'
     """
     some = "" if leaking in (0, trials) else f" in {leaking} of {trials} trials"
-    if level == "exact":
+    if level is Level.EXACT:
         known = {"branches": "its side of every threshold is known", "orders": "the bin of every row is known"}
         return known.get(metric, "recovered exactly") + some
-    if level == "leak":
+    if level is Level.LEAK:
         by = "more than 99 %" if gain > 0.99 else f"{100 * gain:.0f} ± {100 * margin:.0f} %"
         return f"better than guessing by {by}{some}"
-    if level == "order":
+    if level is Level.ORDER:
         what = "high values are told from low ones" if two_values else "the order of the rows is learnt"
         rest = "the values are not learnt" if two_values else "the values are not"
         if gain - margin > 0:

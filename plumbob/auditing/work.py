@@ -1,7 +1,6 @@
-"""Pieces of work: which cases one worker takes at a time, and what it does with them.
+"""What one worker does with a piece of the schedule: claim, compute and keep one finding at a time.
 
-A piece holds cases of one unit that share a trained model, cut between transcripts and small enough for even shares. Workers that
-see the store claim, compute and keep one finding at a time; those that do not send findings and files back.
+Workers that see the store write to it. Those that do not send findings and files back to the command that sent the piece.
 """
 
 from __future__ import annotations
@@ -9,40 +8,23 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 
 from plumbob.attacks import Guess
+from plumbob.auditing.expand import Case, Unit
 from plumbob.auditing.finding import Finding
+from plumbob.auditing.open import Source
 from plumbob.auditing.plan import Plan
-from plumbob.auditing.run import Case, Todo, Unit, Workbench, keyed, steady
-from plumbob.auditing.source import Source
+from plumbob.auditing.run import Workbench, steady
+from plumbob.auditing.schedule import Piece
 from plumbob.auditing.store import Store
-from plumbob.protocols.base import predicting
-from plumbob.protocols.networks import trusting
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
-SHARES = 4  # pieces that a worker gets at least, if the plan has as many transcripts
-
 Draw = Callable[[Path, str, Transcript, View, Guess], None]
 Tick = Callable[[], None]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Cases of one unit that one worker takes together."""
-
-    unit: Unit
-    todo: Todo
-    home: str  # the same for pieces of the same unit of the same plan and data
-
-    def only(self, keys: Iterable[str]) -> Piece:
-        """What is left of it."""
-        left = set(keys)
-        return replace(self, todo=tuple((case, key) for case, key in self.todo if key in left))
 
 
 @dataclass(frozen=True)
@@ -82,7 +64,6 @@ class Job:
     source: Source
     store: Store
     extras: Extras = field(default_factory=Extras)
-    trust_code: bool = False
     mark: str = ""  # of the store, where it was opened: a worker that sees another there leaves the work
 
     def done(self, unit: Unit, case: Case, key: str) -> bool:
@@ -120,59 +101,6 @@ def keep(log: Transcript, path: Path) -> None:
         log.save(path)
 
 
-def pieces(plan: Plan, source: Source, workers: int) -> list[Piece]:
-    """The work of a plan: whole units in order for one worker; for several, by what was trained, and what is large is cut."""
-    work, identity = keyed(plan, source), source.identity
-    total = sum(len(todo) for _, todo in work)
-    return [
-        Piece(unit, part, f"{identity} {plan.seed} {plan.train_share} {plan.rows} {unit!r}")
-        for unit, todo in work
-        for part in parts(unit, todo, total, workers)
-    ]
-
-
-def parts(unit: Unit, todo: Todo, total: int, workers: int) -> list[Todo]:
-    """The cases of a unit as they are handed out, of a plan with so many."""
-    if workers == 1:
-        return [todo] if todo else []
-    return [part for model in _by_model(unit, todo) for part in _cut(model, total / (SHARES * workers))]
-
-
-def _by_model(unit: Unit, todo: Todo) -> list[Todo]:
-    """Cases that share a trained model, together: another worker would have to train it again."""
-    found: dict[object, Todo] = {}
-    for case, key in todo:
-        model = model_of(unit, case)
-        found[model] = (*found.get(model, ()), (case, key))
-    return list(found.values())
-
-
-def model_of(unit: Unit, case: Case) -> object:
-    """What is trained for a case, in words."""
-    protocol, defence = unit.protocol.protocol(), case.defence.defence()
-    defended = defence.protect(protocol)
-    if defended.phase == "training":
-        return _place(case)
-    return repr(defended), case.unknown if predicting(defended).by_party else None
-
-
-def _place(case: Case) -> object:
-    return case.unknown, case.defence.title
-
-
-def _cut(todo: Todo, most: float) -> Iterator[Todo]:
-    """Between transcripts, into parts of at most so many cases where a single transcript has not more."""
-    part: Todo = ()
-    for _, group in groupby(todo, key=lambda one: _place(one[0])):
-        place = tuple(group)
-        if part and len(part) + len(place) > most:
-            yield part
-            part = ()
-        part += place
-    if part:
-        yield part
-
-
 class _Process(threading.local):
     """What a worker keeps from one piece for the next: the models of the unit it works on."""
 
@@ -201,7 +129,7 @@ def work(job: Job, piece: Piece, polite: bool, tick: Tick = lambda: None) -> lis
     handled: list[str] = []
     if job.mark and job.store.mark != job.mark:
         return handled
-    with _turn, steady(), trusting(job.trust_code):
+    with _turn, steady():
         for case, key in piece.todo:
             with job.store.claim(key) as mine:
                 if not mine and polite:
@@ -227,7 +155,7 @@ class Parcel:
 
 def work_apart(job: Job, piece: Piece) -> Parcel:
     """Compute every case of a piece without looking at the store: whoever sends it here has claimed it."""
-    with tempfile.TemporaryDirectory() as folder, _turn, steady(), trusting(job.trust_code):
+    with tempfile.TemporaryDirectory() as folder, _turn, steady():
         nowhere = replace(job, store=Store(Path(folder) / "none"), extras=job.extras.at(Path(folder)))
         bench = _process.workbench(job, piece)
         made = [nowhere.make(bench, case, key) for case, key in piece.todo]

@@ -35,6 +35,7 @@ from plumbob.protocols.base import Model
 from plumbob.recorded.opening import federation_in, open_recorded
 from plumbob.recorded.seals import defence_of, remarks_of
 from plumbob.transcript import Transcript
+from plumbob.trust import NO_CODE, Trust
 
 TILES = 4  # of a picture, where the plan is silent: jin2021's four workers
 
@@ -54,6 +55,7 @@ class Source:
     recorded: Transcript | None = None  # a run that was recorded: judged as it is, not run again
     words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`, for models that know the words
     models: Mapping[str, Model] = field(default_factory=dict)  # by the protocol's title: models that exist already
+    trust: Trust = NO_CODE  # of the caller: whether networks of other packages may be loaded
 
     @property
     def values(self) -> FloatArray:
@@ -126,7 +128,7 @@ def open_source(plan: DataPlan, seed: int = 0, frames: Frames | None = None) -> 
     )
 
 
-def with_models(source: Source, protocols: Sequence[ProtocolPlan], *, trust_code: bool) -> Source:
+def with_models(source: Source, protocols: Sequence[ProtocolPlan], *, trust: Trust = NO_CODE) -> Source:
     """The source with the models that the plan names, over its columns; what does not fit is one sentence."""
     models, notes = dict(source.models), list(source.notes)
     for protocol in protocols:
@@ -137,7 +139,7 @@ def with_models(source: Source, protocols: Sequence[ProtocolPlan], *, trust_code
         name = protocol.model.name
         if digest_of(protocol.model) != protocol.sha256:
             raise BadInput(f"model '{name}' is not the file the plan was made for: its SHA-256 differs; drop 'sha256'")
-        own = read_model(protocol.model, trust_code=trust_code)
+        own = read_model(protocol.model, trust=trust)
         if own.kind != protocol.name:
             raise BadInput(f"model '{name}' is a {own.kind}, the plan says {protocol.name}; leave out 'name'")
         try:
@@ -145,7 +147,7 @@ def with_models(source: Source, protocols: Sequence[ProtocolPlan], *, trust_code
         except BadInput as error:
             raise BadInput(f"model '{name}': {error}") from error
         notes += [f"model '{name}': {note}" for note in told]
-    return replace(source, models=models, notes=tuple(notes))
+    return replace(source, models=models, notes=tuple(notes), trust=trust)
 
 
 def _from_recording(path: Path) -> Source:
