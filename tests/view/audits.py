@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from plumbob.auditing.finding import Finding
-from plumbob.report.page import render
+from plumbob.report.page import About, render
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import samples
@@ -39,7 +39,7 @@ def write(
     if report:
         page = "<!doctype html>"
         if pages:
-            page = render(findings, title="T", question="Q", plan="", environment={}, notes=[], command="c")
+            page = render(findings, About(title="T", question="Q", command="c"))
         (folder / "report.html").write_text(page, encoding="utf-8")
     for file in folder.iterdir():
         os.utime(file, (86_400 * day, 86_400 * day))
