@@ -1,4 +1,4 @@
-"""`plumbob init`: a commented plan from flags and questions."""
+"""`plumbob init`: write a commented plan from options and questions."""
 
 from __future__ import annotations
 
@@ -17,33 +17,41 @@ from plumbob.errors import BadInput
 @app.command(epilog="Example: plumbob init --party bank=bank.csv --party shop=shop.csv --id id --label default")
 def init(
     party: Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")] = None,
-    data: Annotated[str, typer.Option(help="Or the name of a data set of `plumbob data list`.")] = "",
-    id_column: Annotated[str, typer.Option("--id", help="The column with the ids, in every file.")] = "",
+    data: Annotated[str, typer.Option(help="Or a data set from `plumbob data list`.")] = "",
+    id_column: Annotated[str, typer.Option("--id", help="The id column; the same name in every file.")] = "",
     label: Annotated[str, typer.Option(help="The label column.")] = "",
-    label_bins: Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")] = None,
-    active: Annotated[str, typer.Option(help="The party with the label, if several files have it.")] = "",
-    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    label_bins: Annotated[int | None, typer.Option(help="Bin a numeric label into this many classes.")] = None,
+    active: Annotated[str, typer.Option(help="The party that holds the label, if several files have it.")] = "",
+    ignore: Annotated[list[str] | None, typer.Option(help="A column to ignore; may be repeated.")] = None,
     sample: Annotated[
-        int | None, typer.Option(min=40, help="So many rows, for files larger than memory or to save time.")
+        int | None,
+        typer.Option(
+            min=40, help="Use a random sample of this many rows, for files larger than memory or to save time."
+        ),
     ] = None,
-    protocol: Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")] = None,
+    protocol: Annotated[
+        list[str] | None, typer.Option(help="How the parties train and predict; may be repeated.")
+    ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(help="A model you have already (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
+        typer.Option(help="An existing model file (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
     ] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="The model's inputs in order, if its file does not name them; repeated.")
+        list[str] | None,
+        typer.Option(help="One input of the model, in order, if its file does not name them; may be repeated."),
     ] = None,
-    threat: Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")] = None,
-    defence: Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")] = None,
-    effort: Annotated[Effort | None, typer.Option(help="How much work the audit is.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")] = False,
+    threat: Annotated[list[str] | None, typer.Option(help="The threat model: who is curious; may be repeated.")] = None,
+    defence: Annotated[
+        list[str] | None, typer.Option(help="none, sweep, or the name of a defence; may be repeated.")
+    ] = None,
+    effort: Annotated[Effort | None, typer.Option(help="How thorough the audit is.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The plan file to write (default: plan.yaml).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing plan.")] = False,
     trust_code: Annotated[
-        bool, typer.Option("--trust-code", help="Let the model be a pickle, which runs code.")
+        bool, typer.Option("--trust-code", help="Allow pickled models, which run code when loaded.")
     ] = False,
 ) -> None:
-    """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
+    """Write a commented plan from options; in a terminal, ask for whatever they leave open."""
     from plumbob.app import save_text
     from plumbob.auditing.dialogue import completed
     from plumbob.auditing.draft import draft
@@ -73,7 +81,7 @@ def init(
     place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
     wishes = completed(said, _ask if asks else None, lambda sentence: say(console, plain(sentence), whole=True))
     while place is None:
-        wanted = _ask("Where is the plan written?", "plan.yaml") or "plan.yaml"
+        wanted = _ask("Where should the plan be written?", "plan.yaml") or "plan.yaml"
         try:
             place = _free(Path(wanted), force)
         except BadInput as error:
@@ -86,17 +94,17 @@ def init(
 
 
 def _free(path: Path, force: bool) -> Path:
-    """A place where a plan may be written: nothing is overwritten unasked."""
+    """A path where the plan may be written; nothing is overwritten without --force."""
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise BadInput(f"--out: '{path}' is no file in a folder that exists")
+        raise BadInput(f"--out: cannot write '{path}': the parent folder does not exist, or the path is a folder")
     if path.exists() and not force:
-        raise BadInput(f"'{path}' is there already; name another file (--out) or overwrite it (--force)")
+        raise BadInput(f"'{path}' already exists; name another file (--out) or overwrite it (--force)")
     return path
 
 
 def _ask(question: str, default: str) -> str:
-    """One answer from the person at the terminal; nothing typed means the default."""
+    """One answer from the terminal; an empty answer means the default."""
     try:
         return input(f"{question}{f' [{default}]' if default else ''}\n> ")
     except EOFError as error:
-        raise BadInput("the answers ended before the last question; nothing was written") from error
+        raise BadInput("input ended before the last question; nothing was written") from error
