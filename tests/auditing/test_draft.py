@@ -119,7 +119,7 @@ def test_ids_that_repeat_are_told(tmp_path: Path) -> None:
     change(tmp_path / "shop.csv", "id", [f"c{max(i, 10):04d}" for i in range(200)])
     seen = draft(wanted, tmp_path).seen
     assert "shop: 200 rows, 190 different ids" in seen[1]
-    assert any("10 rows repeat the id of another" in line for line in seen)
+    assert any("10 rows with duplicate ids" in line for line in seen)
 
 
 def test_what_cannot_work_is_refused_with_one_sentence(tmp_path: Path) -> None:
