@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "sweep": ({"defences": "sweep"}, "no defence can be tried on it"),
     "protocols": ({"protocols": "decision_tree"}, "the recorded run is of split_network"),
     "coordinator": ({"threats": "coordinator"}, "no attack of this plan fits"),
-    "auxiliary rows": ({"threats": [{"name": "active-training", "auxiliary_rows": 9_999}]}, "other rows exist"),
+    "auxiliary rows": ({"threats": [{"name": "active-training", "auxiliary_rows": 9_999}]}, "are available"),
 }
 
 

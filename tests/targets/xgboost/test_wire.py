@@ -79,9 +79,9 @@ def test_an_answer_of_which_a_part_came_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [
-        (frame(0, 1, 1, grpc(b"\x08\x01\x1a\x7fab")), "ends beyond its message"),  # 127 bytes told, two there
-        (frame(0, 1, 1, grpc(b"\x08" + b"\xff" * 11)), "does not end"),
-        (frame(0, 1, 1, grpc(b"\x0a\x01a")), "a number expected"),  # bytes as a sequence number
+        (frame(0, 1, 1, grpc(b"\x08\x01\x1a\x7fab")), "extends beyond its message"),  # 127 bytes told, two there
+        (frame(0, 1, 1, grpc(b"\x08" + b"\xff" * 11)), "not terminated"),
+        (frame(0, 1, 1, grpc(b"\x0a\x01a")), "expected a number"),  # bytes as a sequence number
         (frame(0, 1, 1, grpc(b"\x08\x01\x18\x05")), "bytes expected"),
         (frame(0, 1, 1, request(1, 0, b"ab") + b"c"), "one message"),
         (frame(0, 9, 1, b"\x09ab"), "padding"),
