@@ -98,7 +98,7 @@ def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
     import torch
 
     rows = torch.full((2, *plan.shape), 0.5, dtype=_dtype(plan.double))
-    with evaluating(module), torch.enable_grad(), _in_words(plan, f"inputs of shape {plan.shape} do not go through it"):
+    with evaluating(module), torch.enable_grad(), _in_words(plan, f"it does not accept inputs of shape {plan.shape}"):
         outputs: object = module(rows)
     if not isinstance(outputs, torch.Tensor) or outputs.shape != (2, plan.outputs) or outputs.dtype != rows.dtype:
         got = f"shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else type(outputs).__name__
@@ -108,7 +108,7 @@ def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
         )
     parameters = dict(module.named_parameters())
     if not parameters:
-        raise BadInput(f"{_called(plan)}: it has no parameters, so there is nothing to train and no gradient")
+        raise BadInput(f"{_called(plan)}: it has no parameters, so there is nothing to train")
     learnt = {name: p for name, p in parameters.items() if p.requires_grad}
     grads: list[torch.Tensor | None] = []
     if learnt and outputs.requires_grad:
@@ -117,9 +117,7 @@ def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
     used = {name for name, grad in zip(learnt, grads, strict=False) if grad is not None}
     for name in parameters:
         if name not in used:
-            raise BadInput(
-                f"{_called(plan)}: its outputs do not hang on parameter '{name}', which has no gradient then"
-            )
+            raise BadInput(f"{_called(plan)}: its outputs do not depend on parameter '{name}', so it has no gradient")
 
 
 def _called(plan: NetworkPlan) -> str:
@@ -291,10 +289,10 @@ def _factory(name: str) -> Callable[..., torch.nn.Module]:
     module, _, function = name.partition(":")
     if not function:
         raise BadInput(
-            f"no network '{name}'{suggest(name, list(NETWORKS))}; your own is named 'package.module:function'"
+            f"no network '{name}'{suggest(name, list(NETWORKS))}; write your own as 'package.module:function'"
         )
     if not _TRUSTED.get():
-        raise BadInput(f"network '{name}' is code of another package; say --trust-code if you trust it")
+        raise BadInput(f"network '{name}' is code of another package; pass --trust-code if you trust it")
     try:
         made: Callable[..., torch.nn.Module] = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
@@ -329,7 +327,7 @@ def first_linear(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[str, to
             hook.remove()
     if not reached:
         raise Unfit(
-            "this network has no fully connected layer (torch.nn.Linear), so its gradients do not open this way"
+            "this network has no fully connected layer (torch.nn.Linear), so its gradients cannot be inverted this way"
         )
     return names[id(reached[0])], reached[0]
 

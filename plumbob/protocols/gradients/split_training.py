@@ -55,7 +55,7 @@ class Upload:
         where = f"the network of '{self.party}'"
         if mixing(self.module):
             raise BadInput(
-                f"{where} has {mixing(self.module)}, which mixes rows: a row has no gradient of its own to clip"
+                f"{where} has {mixing(self.module)}, which mixes rows, so there are no per-row gradients to clip"
             )
 
         def one(parts: dict[str, torch.Tensor], row: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
@@ -67,7 +67,7 @@ class Upload:
         try:
             return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
         except RuntimeError as error:  # as for dropout, or numbers taken out of tensors
-            raise BadInput(f"{where} gives no gradients row by row: {str(error).splitlines()[0]}") from error
+            raise BadInput(f"{where} does not support per-row gradients: {str(error).splitlines()[0]}") from error
 
 
 Arrived = dict[str, dict[str, Array]]  # by party and parameter, what the server got in one round
@@ -156,7 +156,7 @@ class SplitTraining(TrainingProtocol):
         self.ready(len(federation))
         if TOP in (party.name for party in federation.parties):
             raise BadInput(
-                f"a party cannot be called '{TOP}': split training calls its second network so; choose another name"
+                f"a party cannot be called '{TOP}': split training uses that name for the top network; choose another one"
             )
         log = opened(self.name, federation, others)
         with seeded(rng):
@@ -303,16 +303,14 @@ class _Run:
         return float(loss.detach())
 
     def _check_finite(self, number: int, numbers: list[torch.Tensor]) -> None:
-        """Stop where the loss or a gradient ran away: what follows would mean nothing."""
+        """Stop if the loss or a gradient is not finite: what follows would be meaningless."""
         if all(bool(part.isfinite().all()) for part in numbers):
             return
         if self.optimizer is None:
-            raise BadInput(
-                f"round {number}: the loss or a gradient is no finite number; the networks' outputs are too large"
-            )
+            raise BadInput(f"round {number}: the loss or a gradient is not finite; the networks' outputs are too large")
         rate = self.protocol.learning_rate
         raise BadInput(
-            f"training diverged in round {number}: the loss or a gradient is no finite number; "
+            f"training diverged in round {number}: the loss or a gradient is not finite; "
             f"a learning_rate smaller than {rate:g} may help"
         )
 

@@ -69,7 +69,7 @@ class Layout:
         if fine > spare or fine < 8:
             raise BadInput(
                 f"secure boost: gradients of {max(fine, 8)} bits, {above} bits for sums and {lowest:,} bits below do not fit "
-                f"into a plaintext of {room:,} bits; take a larger key, a lower precision, or packed=False"
+                f"into a plaintext of {room:,} bits; use a larger key, a lower precision, or packed=False"
             )
         return cls(lowest, guard if low else 0, fine, fine + above, packed)
 

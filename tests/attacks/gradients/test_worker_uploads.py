@@ -69,7 +69,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("double", with_network(double=2), "double: expected true or false"),
     ("party", with_network(party=3), "the names of a party and a network"),
     ("another network", with_network(network="cafe"), "network 'cafe': expected pictures"),
-    ("adds up", with_network(network="sum", outputs=3), "do not go through it"),
+    ("adds up", with_network(network="sum", outputs=3), "does not accept inputs of shape"),
     ("transposed", with_payload("gradient/active/1.weight", lambda a: a.T), r"expected an array of shape \(16, 4\)"),
     ("words", with_payload("gradient/active/1.weight", lambda a: a.astype(bool)), "expected numbers, got bool"),
 ]

@@ -183,9 +183,9 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str
     ("network", "words"),
     [
         (f"{HERE}:too_narrow", r"of 'active': expected 10 outputs .* got shape \(2, 9\)"),
-        (f"{HERE}:too_deep", r"inputs of shape \(4,\) do not go through it"),
-        (f"{HERE}:unused", "do not hang on parameter 'spare'"),
-        (f"{HERE}:frozen", "do not hang on parameter 'weight'"),
+        (f"{HERE}:too_deep", r"does not accept inputs of shape \(4,\)"),
+        (f"{HERE}:unused", "do not depend on parameter 'spare'"),
+        (f"{HERE}:frozen", "do not depend on parameter 'weight'"),
         (f"{HERE}:without_parameters", "it has no parameters"),
         (f"{HERE}:nothing", "expected a torch.nn.Module, got NoneType"),
         (f"{HERE}:raising", r"expected a function .*ZeroDivisionError: boom"),
@@ -217,7 +217,7 @@ def test_batch_normalisation_is_trained_and_said_to_be_untried() -> None:
     [
         ("normalised", {"batch_size": 1}, "BatchNorm1d in the network of 'active' needs at least 2 rows, got 1"),
         ("normalised", {"guards": [DpGradients()]}, "BatchNorm1d, which mixes rows"),
-        ("dropping", {"guards": [DpGradients()]}, "gives no gradients row by row"),
+        ("dropping", {"guards": [DpGradients()]}, "does not support per-row gradients"),
     ],
 )
 def test_rows_without_gradients_of_their_own_are_refused(network: str, settings: dict[str, Any], words: str) -> None:
@@ -274,7 +274,7 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
 
 
 def test_networks_of_other_packages_need_trust() -> None:
-    with trusting(False), pytest.raises(BadInput, match="code of another package; say --trust-code"):
+    with trusting(False), pytest.raises(BadInput, match="code of another package; pass --trust-code"):
         SplitTraining(network="os:system")
 
 
