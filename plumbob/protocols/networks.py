@@ -327,7 +327,7 @@ def first_linear(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[str, to
             hook.remove()
     if not reached:
         raise Unfit(
-            "this network has no fully connected layer (torch.nn.Linear), so its gradients cannot be inverted this way"
+            "this network has no fully connected layer (torch.nn.Linear), so its gradients do not open this way"
         )
     return names[id(reached[0])], reached[0]
 

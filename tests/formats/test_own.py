@@ -210,7 +210,7 @@ def test_an_audit_predicts_with_the_file_and_keeps_its_digest(tmp_path: Path) ->
     plan = written(folder, {"model": str(folder / "scorer.json")})
     result = run_audit(plan, tmp_path / "out")
     assert {finding.protocol for finding in result.findings} == {"boosted_trees (model=scorer.json)"}
-    assert any("never reads" in note and "'city', 'member'" in note for note in result.notes)
+    assert any("does not use" in note and "'city', 'member'" in note for note in result.notes)
     kept = read_plan(tmp_path / "out" / "plan.yaml")
     assert kept.protocols[0].sha256 is not None
     assert run_audit(kept, tmp_path / "out").findings == result.findings
@@ -264,7 +264,7 @@ def test_no_training_defence_is_tried_on_a_trained_model(tmp_path: Path) -> None
         ({"model": "scorer.json", "settings": {"trees": 5}}, "'settings' are for training"),
         ({"model": "scorer.json", "name": "secure_boost"}, "'secure_boost' takes no 'model'"),
         ({"model": "scorer.json", "trust_code": True}, "'trust_code' is not a key"),
-        ({"name": "random_forest", "columns": ["age"]}, "go with a 'model'"),
+        ({"name": "random_forest", "columns": ["age"]}, "need a 'model'"),
         ({"model": "scorer.pkl"}, "a pickle runs code when loaded; pass --trust-code"),
     ],
 )

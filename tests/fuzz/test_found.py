@@ -51,12 +51,12 @@ def test_a_path_with_a_zero_byte() -> None:
 @pytest.mark.parametrize("part", ["protocols", "defences"])
 def test_a_setting_called_name(part: str) -> None:
     name = {"protocols": "decision_tree", "defences": "rounding"}[part]
-    assert "'name' is no setting" in refused(make_plan, {part: [{"name": name, "settings": {"name": 1}}]})
+    assert "'name' is not a setting" in refused(make_plan, {part: [{"name": name, "settings": {"name": 1}}]})
 
 
 def test_half_a_character_as_a_party(tmp_path: Path) -> None:
     text = 'data: {parties: {"\\ud800": a.csv, shop: b.csv}, id: id, label: y, active: bank}'
-    assert "half a character" in refused(plan_from_text, text, "plan", tmp_path)
+    assert "an invalid character" in refused(plan_from_text, text, "plan", tmp_path)
 
 
 def test_half_a_character_as_a_column_of_a_recording(tmp_path: Path) -> None:

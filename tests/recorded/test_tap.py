@@ -128,7 +128,7 @@ def test_the_tap_predicts_where_the_loop_does_not_and_says_so() -> None:
         world.train()
         modes = [part.training for module in world.modules for part in module.modules()]
     assert [part.training for module in world.modules for part in module.modules()] == modes
-    assert "the tap ran the bottom of 'shop', 'club' once" in " ".join(tap.remarks)
+    assert "the tap ran the bottom model of 'shop', 'club' once" in " ".join(tap.remarks)
     expected = world.predict(size=4_096)
     for name, cells in expected.items():
         (sent,) = [m for m in of(tap.transcript, "embeddings", "predict") if m.sender == name]
@@ -178,7 +178,7 @@ def test_a_party_that_was_predicted_in_part_is_asked_and_the_others_are_not() ->
         with torch.no_grad():
             world.bottoms["shop"][0].weight.add_(1)
             world.bottoms["shop"](torch.from_numpy(world.shop[:60]))
-    assert "the tap ran the bottom of 'shop' once" in " ".join(tap.remarks)
+    assert "the tap ran the bottom model of 'shop' once" in " ".join(tap.remarks)
     shop, club = of(tap.transcript, "embeddings", "predict")
     assert np.array_equal(club.payload, said["club"])
     assert np.array_equal(shop.payload, world.predict(size=4_096)["shop"])

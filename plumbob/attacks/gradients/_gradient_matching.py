@@ -1,4 +1,4 @@
-"""Gradient matching: made-up rows and labels, moved until their batches' gradients are those that the server was sent.
+"""Gradient matching: dummy rows and labels, optimised until their batches' gradients match those sent to the server.
 
     min over x, y of  D( gradient(x_b, y_b), uploaded gradient of batch b )  +  what an attack believes of rows
 What jin2021's attack and its rivals share. Iteration t takes the batch of round t mod T and moves that batch's rows only, by an
@@ -35,7 +35,7 @@ Pairs = list[tuple[Tensor, Tensor]]  # made-up and real gradients, one pair per 
 
 
 class ServerAttack(Attack):
-    """What the attacks of this family have in common: the server's view, and a number of iterations."""
+    """The base of these attacks: the server's view, and a number of iterations."""
 
     paper = "jin2021"
     protocols = ("split_training",)
@@ -73,7 +73,7 @@ def _limit(uploads: Uploads) -> str:
 
 
 class Matching(ServerAttack):
-    """An attack that is its objective: made-up rows and labels are moved until it is small."""
+    """An attack defined by its objective: dummy rows and labels are optimised to minimise it."""
 
     def __init__(self, *, iterations: int = 300, rate: float = 1e-2, report_every: int | None = None) -> None:
         self._store_length(iterations, report_every)

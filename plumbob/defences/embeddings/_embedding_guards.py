@@ -31,9 +31,7 @@ class CutDefence(Defence):
             return protocol
         for other in protocol.guards:
             if self.folds and isinstance(other, CutDefence) and other.folds:
-                raise BadInput(
-                    f"{self.name}: the first layer's rank is lowered by {other.name} already; take one of them"
-                )
+                raise BadInput(f"{self.name}: {other.name} already lowers the first layer's rank; use one of them")
         return protocol.guarded(self)
 
 

@@ -24,7 +24,7 @@ class GaussianMasking(CutDefence):
 
     name = "gaussian_masking"
     identity = "GaussianMasking(sigma)"
-    summary = "passive parties add normal noise to the outputs they send"
+    summary = "passive parties add Gaussian noise to the embeddings they send"
     paper = "ye2022"
 
     def __init__(self, *, sigma: float = 0.1) -> None:

@@ -54,7 +54,9 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str =
                 alphas=list(ORDERS),
             )
         except ValueError as error:
-            raise BadInput(f"{what}: expected an epsilon that some noise can give, got {epsilon}") from error
+            raise BadInput(
+                f"{what}: expected an epsilon that is reachable with some noise level, got {epsilon}"
+            ) from error
     return float(found)
 
 
@@ -101,7 +103,7 @@ class PrivateTraining(PredictionProtocol):
         speed = self.inner.rate if isinstance(self.inner, NeuralNetwork) else RATE
         dropout = self.inner.dropout if isinstance(self.inner, NeuralNetwork) else 0.0
         if dropout:
-            raise BadInput("dp_sgd: expected a network without dropout, got one with; use one of the two")
+            raise BadInput("dp_sgd: expected a network without dropout, got one with dropout; use one of the two")
         all_classes("dp_sgd", label, classes)
         delta = self.delta if self.delta is not None else 1.0 / len(values)
         rate, steps = sizes_of(len(values), BATCH, self.epochs)
@@ -179,7 +181,7 @@ class DpSgd(Defence):
 
     name = "dp_sgd"
     identity = "DpSgd(epsilon, delta, clip, epochs)"
-    summary = "logistic regression and networks are trained with DP-SGD; other protocols stay as they are"
+    summary = "logistic regression and networks are trained with DP-SGD; other protocols are unchanged"
     point = "training"
     paper = "jiang2022"
 

@@ -1,4 +1,4 @@
-"""Rounding (luo2021, Section VII): scores lose all but their first digits.
+"""Rounding (luo2021, Section VII): scores keep only their first digits.
 
 v becomes floor(v 10^b) / 10^b, so a released r says that v lies in [r, r + 10^-b). ESA takes the logarithm of r as if it
 were exact; an attacker who knows of the rounding takes the interval.

@@ -57,7 +57,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("last rows", without("rows", 20), "the batch indices of every round, and those of round 20 are missing"),
     ("no parameters", without("parameter/"), "needs the networks' parameters|needs the parameters of 'active'"),
     ("first parameters", without("parameter/active/1.bias"), "'1.bias' of 'active'"),
-    ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "in round 0 holds NaN"),
+    ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "in round 0 contains NaN"),
     ("floats", with_payload("rows", lambda a: a.astype(float)), "round 0: expected a list of whole row numbers"),
     ("two dimensions", with_payload("rows", lambda a: a.reshape(2, -1)), r"row numbers, got int64 of shape \(2, 3\)"),
     ("beyond", with_payload("rows", lambda a: a + 1_000), "round 0: expected row numbers from 0 to 19"),
@@ -91,7 +91,7 @@ def test_views_with_wrong_content_are_one_sentence(change: Change, words: str, o
 def test_parameters_of_a_later_round_that_are_missing_are_named() -> None:
     view = changed(seen("adam"), without("parameter/active/1.bias", 1))
     for attack in attacks():
-        with pytest.raises(BadInput, match=r"'1.bias' of 'active' is missing or of another shape in round \d+"):
+        with pytest.raises(BadInput, match=r"'1.bias' of 'active' is missing or has another shape in round \d+"):
             attack.run(view, np.random.default_rng(0))
 
 

@@ -251,7 +251,7 @@ def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_lin
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = ("audit", "plan.yaml", "--out", "out")
-    assert "say --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
+    assert "pass --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
     assert not (tmp_path / "out").exists()
     assert "no fully connected layer" in refused(plumbob(*command, "--trust-code", cwd=tmp_path, env=here))
 
