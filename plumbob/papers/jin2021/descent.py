@@ -331,9 +331,9 @@ def epochs(scale: Scale, seed: int) -> Check:
 
 
 CLAIMS = (
-    Claim("jin2021", "C3", "Table 2", "CAFE recovers large batches, its rivals do not", table_2),
-    Claim("jin2021", "C5", "Table 4", "the internal representation is the term that counts", terms),
+    Claim("jin2021", "C3", "Table 2", "CAFE recovers large batches, its baselines do not", table_2),
+    Claim("jin2021", "C5", "Table 4", "the internal representation is the decisive term", terms),
     Claim("jin2021", "C6", "Table 5", "a single loop takes fewer iterations", loops),
     Claim("jin2021", "C8", "Tables 7, 8", "a larger learning rate makes the attack harder", while_training),
-    Claim("jin2021", "C11", "Table 10", "PSNR against epochs and batch size", epochs),
+    Claim("jin2021", "C11", "Table 10", "PSNR by epochs and batch size", epochs),
 )
