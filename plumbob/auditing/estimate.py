@@ -137,7 +137,7 @@ class _Shared:
         self.work = [(unit, cases(self.plan, unit)) for unit in units(self.plan)]
 
     def priced(self, total: int, workers: int, transcripts: bool) -> Estimate:
-        """The estimate for so many rows of data."""
+        """The estimate for a number of rows."""
         spent: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         remarks: dict[tuple[str, str, str], str] = {}
         shares: dict[int, float] = defaultdict(float)
@@ -177,7 +177,7 @@ class _Shared:
         )
 
     def _alignment(self, total: int) -> float:
-        """Seconds of a private set intersection of so many ids at every party."""
+        """Seconds of a private set intersection with that many ids at every party."""
         federation = self.source.federation
         if self.source.alignment is None or federation is None or self.plan.data.align != "psi":
             return 0.0

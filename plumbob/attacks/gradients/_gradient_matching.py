@@ -64,7 +64,7 @@ class ServerAttack(Attack):
 
 
 def _limit(uploads: Uploads) -> str:
-    """What made-up gradients cannot be compared with."""
+    """What dummy gradients cannot be compared with."""
     if uploads.hidden:
         return "gradients are matched row by row, and row numbers mean nothing where indices are hidden"
     if "secure_aggregation/on" in uploads.view.defence:
@@ -110,7 +110,7 @@ class RowAdam:
 
 @dataclass
 class Dummies:
-    """Made-up rows of every unknown worker and made-up labels, with their optimisers."""
+    """Dummy rows of every unknown worker and dummy labels, with their optimisers."""
 
     data: dict[str, RowAdam]
     logits: RowAdam
@@ -126,7 +126,7 @@ class Dummies:
 
 @dataclass
 class Batch:
-    """One batch of made-up rows, sent through all networks as they were in that batch's round."""
+    """One batch of dummy rows, sent through all networks as they were in that batch's round."""
 
     server: Server
     round: int
@@ -255,7 +255,7 @@ class Server:
         return {w.name: w.plan.shape for w in self.uploads.attacked if len(w.plan.shape) == 3}
 
     def seen(self, iterations: int) -> BoolArray:
-        """Which rows were in a batch of the first so many iterations."""
+        """Which rows were in a batch of the first iterations, up to the given number."""
         found = np.zeros(self.rows, dtype=bool)
         for rows in self.batches[:iterations]:
             found[rows.numpy()] = True

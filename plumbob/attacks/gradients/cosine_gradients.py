@@ -31,7 +31,7 @@ class CosineGradients(Matching):
 
 
 def angle(pairs: Pairs) -> Tensor:
-    """1 - cosine of the angle between all made-up and all real gradients."""
+    """1 - cosine of the angle between all dummy and all real gradients."""
     across = torch.stack([fake @ real for fake, real in pairs]).sum()
     lengths = [torch.stack([p[i].square().sum() for p in pairs]).sum().clamp_min(TINY).sqrt() for i in (0, 1)]
     return 1 - across / (lengths[0] * lengths[1])

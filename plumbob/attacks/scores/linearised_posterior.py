@@ -150,7 +150,7 @@ def trust_in_learning(view: View, answers: FloatArray, told: NDArray[np.intp], r
 
 
 def thinned(rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """At most so many of the rows, evenly picked."""
+    """At most that many of the rows, evenly spaced."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.intp))]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SecureAggregation(GradientDefence):
-    """Masked uploads, in fixed point with so many `bits` after the point."""
+    """Masked uploads, in fixed point with `bits` fractional bits."""
 
     name = "secure_aggregation"
     identity = "SecureAggregation(bits)"

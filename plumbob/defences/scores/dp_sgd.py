@@ -61,7 +61,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str =
 
 
 def spent(noise: float, delta: float, rate: float, steps: int) -> tuple[float, float]:
-    """Epsilon after so many steps, by Opacus and by dp-accounting: two books that must agree."""
+    """Epsilon after that many steps, by Opacus and by dp-accounting: two accountants that must agree."""
     with _quiet():
         import dp_accounting
         from dp_accounting.rdp import RdpAccountant
@@ -138,7 +138,7 @@ def train(
     clip: float,
     rng: np.random.Generator,
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Weights and biases of each layer after so many private steps."""
+    """Weights and biases of each layer after that many private steps."""
     import torch
     from torch import nn
 

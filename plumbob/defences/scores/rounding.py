@@ -17,7 +17,7 @@ MOST = 12  # beyond it a double has no digits left to cut
 
 
 def round_down(scores: FloatArray, digits: int) -> FloatArray:
-    """Cut after so many digits.
+    """Truncate after that many digits.
 
     >>> round_down(np.array([[0.867, 0.084, 0.049]]), 1).tolist()
     [[0.8, 0.0, 0.0]]

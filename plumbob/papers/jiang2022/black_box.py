@@ -86,7 +86,7 @@ def shadows_reach_white_box(scale: Scale, seed: int) -> Check:
 
 
 def made_up(real: Federation, rows: int, kind: str, rng: np.random.Generator) -> Federation:
-    """Rows that nobody is, with independent cells; both parties store them as they would a client."""
+    """Random rows of no real person, with independent cells; both parties store them like a client."""
 
     def draw(columns: int) -> FloatArray:
         size = (rows, columns)

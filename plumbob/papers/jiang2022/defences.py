@@ -54,7 +54,7 @@ SMOKE = ("none", "dp_sgd epsilon=10.0", "rounding digits=1", "label_only", "nois
 
 
 class _Silent(Defence):
-    """Nothing is released: the line below which nobody can get."""
+    """Nothing is released: the lower bound for every attack."""
 
     name = "silent"
     summary = "no scores at all"

@@ -1,4 +1,4 @@
-"""P8: on data nobody tuned for, from files to verdicts without code, planted leaks are called exact and safe columns safe.
+"""P8: on unseen data, from files to verdicts without code, planted leaks are reported exact and safe columns safe.
 
 Each seed makes files (`unseen_worlds.py`), which go through `plumbob init` and `plumbob audit`, the first of them as commands
 in processes of their own. A seed counts only if every planted column of it is judged right.

@@ -222,7 +222,7 @@ def _noisy(name: str, scale: Scale, seed: int) -> Part:
 
 
 def thinned(log: Transcript) -> Transcript:
-    """The same with so many rows at most, for attacks that read all rows of 2^r candidates."""
+    """The same with at most that many rows, for attacks that read all rows of 2^r candidates."""
     rows = len(log.sealed(log.active)["columns"])
     if rows <= SAMPLED:
         return log

@@ -39,7 +39,7 @@ TRIED: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def accuracy(log: Transcript) -> float:
-    """On rows that nobody trained on."""
+    """Accuracy on rows that were not used for training."""
     return float(log.sealed(COORDINATOR)["test accuracy"][0])
 
 

@@ -33,7 +33,7 @@ class CutGuard:
         return values
 
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
-        """The bottom model that is trained in place of `module`; it gets so many `columns`, fabricated ones included."""
+        """The bottom model that is trained in place of `module`; it gets `columns` columns, including fabricated ones."""
         return module
 
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:

@@ -330,7 +330,7 @@ class _Run:
             note(self.log, active, "embeddings", np.concatenate(sums))
 
     def accuracy(self, others: Federation) -> float:
-        """On rows that nobody trained on, sent as in prediction."""
+        """Accuracy on rows that were not used for training, sent as in prediction."""
         import torch
 
         tested = others.rows(np.arange(min(TESTED, len(others))))

@@ -338,7 +338,7 @@ class _Run:
             self.optimizer.step()
 
     def accuracy(self, others: Federation) -> float:
-        """On rows that nobody trained on."""
+        """Accuracy on rows that were not used for training."""
         import torch
 
         count = min(TESTED, len(others))

@@ -60,7 +60,7 @@ class Layout:
     def fitting(
         cls, *, room: int, precision: int | None, low: int, guard: int, largest: float, rows: int, packed: bool
     ) -> Layout:
-        """The layout of so many rows with |g|, |h| <= largest in plaintexts of `room` bits; a precision of None is the
+        """The layout for a number of rows with |g|, |h| <= largest in plaintexts of `room` bits; a precision of None is the
         finest that fits."""
         above = max(1, int(np.ceil(largest))).bit_length() + rows.bit_length() + 1
         lowest = low + guard if low else 0
