@@ -131,7 +131,7 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"protocols": ["decision_tree", "decision_tree"]}, "duplicate protocol"),
         ({"defences": [{"name": "verification", "settings": {"limit": 0}}]}, "expected a number above 0, got 0"),
         ({"defences": [{"name": "verification", "settings": {"limt": 1}}]}, "did you mean 'limit'?"),
-        ({"data": {"name": "breast", "label": "x"}}, "has its own"),
+        ({"data": {"name": "breast", "label": "x"}}, "defines its own"),
         ({"threats": ["active", "active"]}, "every threat needs a unique name"),
         ({"attacks": ["equation_solving", "equation_solving"]}, "every attack needs a unique name"),
         (
@@ -172,7 +172,7 @@ def test_a_threat_is_made_of_grants() -> None:
             "name the party that holds the label",
         ),
         ({"data": FILES | {"active": "bnk"}}, "'bnk' is not one of the parties"),
-        ({"data": FILES, "unknown": [0.2]}, "drop one of them"),
+        ({"data": FILES, "unknown": [0.2]}, "remove one of them"),
         ([], "expected keys and values, got list"),
         ("text", "expected keys and values, got str"),
     ],

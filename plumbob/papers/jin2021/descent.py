@@ -64,7 +64,7 @@ LONGER: dict[Scale, tuple[int, ...]] = {
 WHY_3 = (
     "ours reaches more than the paper's figures, on all of its 800 pictures. CAFE is far ahead of its baselines on the same "
     "messages and iterations, passes the paper's figure on MNIST, and is still rising on the others: the paper took 8,000 and, "
-    "for Linnaeus 5, 20,000 iterations of all three steps on 800 pictures. With batches of 40 the baselines learn almost nothing, "
+    "for Linnaeus 5, 20,000 iterations of all three steps on 800 pictures. With batches of 40 baselines learn almost nothing, "
     "and their order says how far each prior smooths the noise that they start from. Total variation, whose weight the paper "
     "does not print, lifts the cosine; statistics of feature maps, which its networks do not keep, lift the batch-norm prior "
     "where they are those of real pictures"
