@@ -54,7 +54,7 @@ def with_network(**values: object) -> Change:
 
 
 WRONG: list[tuple[str, Change, str]] = [
-    ("last rows", without("rows", 20), "the batch indices of every round, and those of round 20 are missing"),
+    ("last rows", without("rows", 20), "the batch indices of every round, but those of round 20 are missing"),
     ("no parameters", without("parameter/"), "needs the networks' parameters|needs the parameters of 'active'"),
     ("first parameters", without("parameter/active/1.bias"), "'1.bias' of 'active'"),
     ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "in round 0 contains NaN"),
