@@ -418,7 +418,7 @@ def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> N
         shutil.copy(EXAMPLES / name, tmp_path / name)
     made = plumbob(*FLAGS, *QUICK, "--out", "plan.yaml", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    assert "shop: 400 rows, 400 different ids; columns: 3 numbers, 1 of two values" in made.stdout
+    assert "shop: 400 rows, 400 distinct ids; columns: 3 numbers, 1 of two values" in made.stdout
     assert "shared by all parties: 316 rows; 'bank' is active, its label has 2 classes" in made.stdout
     assert made.stdout.endswith("Next: plumbob audit plan.yaml\n")
     done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
