@@ -1,7 +1,7 @@
-"""Bundles: a JSON manifest and named arrays, as a folder or one zip file, read back without trusting either.
+"""Bundles: a JSON manifest and named arrays, as a folder or a zip file, read without trusting either.
 
 Transcripts and views are both kept this way. Arrays are `.npy` without pickle; the manifest names each array's file,
-type, shape and SHA-256, so nothing is decompressed, allocated or believed before it was announced and checked.
+type, shape and SHA-256, so nothing is decompressed, allocated or used before it has been declared and checked.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def digest(array: Array) -> str:
 
 
 def canonical(value: object) -> str:
-    """The one JSON text of a value, for hashing."""
+    """The canonical JSON text of a value, for hashing."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def save(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write a bundle; a path ending in `.zip` gives one file. Nothing that exists is overwritten."""
+    """Write a bundle; a path ending in `.zip` gives one file. Existing files are never overwritten."""
     if path.exists():
-        raise BadInput(f"{path} exists already; choose another place")
+        raise BadInput(f"{path} already exists; choose another path")
     entries = {}
     for index, (name, array) in enumerate(arrays.items()):
         if array.dtype.kind not in _KINDS:
@@ -66,7 +66,7 @@ def save(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> No
 
 @contextmanager
 def _writer(path: Path) -> Iterator[Any]:
-    """Write members beside the final place and move them there at the end, so that a half-written bundle never counts."""
+    """Write to a temporary path and rename at the end, so that a half-written bundle never appears."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     if path.suffix == ".zip":
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -78,12 +78,12 @@ def _writer(path: Path) -> Iterator[Any]:
 
 
 def load(path: Path, limit: int = LIMIT) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read a bundle back, refusing what is missing, changed, oversized or outside of it."""
+    """Read a bundle; refuse members that are missing, changed, oversized or outside it."""
     with _reader(path) as (open_member, size_of):
         manifest = _manifest(path, open_member, size_of)
         announced = sum(_announced(path, name, entry) for name, entry in manifest["arrays"].items())
         if announced > limit:
-            raise BadInput(f"{path} announces {announced:,} bytes of arrays, more than the limit of {limit:,}")
+            raise BadInput(f"{path} declares {announced:,} bytes of arrays, more than the limit of {limit:,}")
         arrays = {
             name: _read_array(path, name, entry, open_member, size_of) for name, entry in manifest["arrays"].items()
         }
@@ -121,12 +121,12 @@ def _manifest(path: Path, open_member: Any, size_of: Any) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != 1:
         raise BadInput(f"{path}: expected a manifest of format 1")
     if not isinstance(manifest.get("meta"), dict) or not isinstance(manifest.get("arrays"), dict):
-        raise BadInput(f"{path}: its manifest lacks 'meta' or 'arrays'")
+        raise BadInput(f"{path}: its manifest has no 'meta' or no 'arrays'")
     return manifest
 
 
 def _announced(path: Path, name: str, entry: Any) -> int:
-    """Bytes an entry says it has, after checking that it says so properly."""
+    """The declared size of an entry in bytes, once the entry is known to be valid."""
     try:
         file, shape, dtype = entry["file"], entry["shape"], np.dtype(str(entry["dtype"]))
         if not (isinstance(shape, list) and all(type(length) is int and 0 <= length < 2**40 for length in shape)):
@@ -134,9 +134,9 @@ def _announced(path: Path, name: str, entry: Any) -> int:
         if dtype.kind not in _KINDS or not isinstance(entry["sha256"], str):
             raise ValueError
     except (KeyError, TypeError, ValueError, SyntaxError) as error:
-        raise BadInput(f"{path}: array {name!r} is not properly described in the manifest") from error
+        raise BadInput(f"{path}: array {name!r} has an invalid entry in the manifest") from error
     if not isinstance(file, str) or not _FILE_NAME.fullmatch(file):
-        raise BadInput(f"{path}: array {name!r} points outside of the bundle")
+        raise BadInput(f"{path}: array {name!r} points outside the bundle")
     return math.prod(shape) * dtype.itemsize
 
 
@@ -148,7 +148,7 @@ def _read_array(path: Path, name: str, entry: dict[str, Any], open_member: Any, 
     np.lib.format.write_array_header_1_0(head, {"descr": dtype.str, "fortran_order": False, "shape": shape})
     body = raw.removeprefix(head.getvalue())  # the header is compared, not parsed: it can only say one thing
     if len(body) != size or len(raw) != size + len(head.getvalue()):
-        raise BadInput(f"{path}: {entry['file']} is not the array the manifest describes")
+        raise BadInput(f"{path}: {entry['file']} does not match the array described in the manifest")
     array = np.frombuffer(body, dtype).reshape(shape)
     if digest(array) != entry["sha256"]:
         raise BadInput(f"{path}: {entry['file']} was changed after it was written (its checksum differs)")
@@ -166,5 +166,5 @@ def _read_member(path: Path, name: str, open_member: Any, size_of: Any, limit: i
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, ValueError, RuntimeError, EOFError) as error:
         raise BadInput(f"{path}: {name} cannot be read ({type(error).__name__}); is the bundle damaged?") from error
     if len(data) > limit:
-        raise BadInput(f"{path}: {name} unpacks to more than the {limit:,} bytes announced")
+        raise BadInput(f"{path}: {name} unpacks to more than the declared {limit:,} bytes")
     return data

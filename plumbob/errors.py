@@ -1,4 +1,4 @@
-"""The exception a user is meant to read, and the sentences it is made with."""
+"""Exceptions with a message for the user, and helpers that word them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LONGEST = 2_000  # characters of a sentence; of a longer one the ends are kept, 
 
 
 class BadInput(Exception):
-    """Something the user gave cannot be used; the message is one sentence that says what, where and how to mend it.
+    """Invalid input; the message is one sentence that says what is wrong, where, and how to fix it.
 
-    Names in it come from files: what would break the line, steer a terminal or fill a screen is left out.
+    Names in it come from files, so line breaks, control characters and overlong text are removed.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -22,11 +22,11 @@ class BadInput(Exception):
 
 
 class Unfit(BadInput):
-    """An attack does not handle the network that it meets, while others may."""
+    """This attack does not support the network at hand; others may."""
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without the characters that steer a terminal or turn the direction of writing.
+    """The text on one line, without terminal control characters and text-direction marks.
 
     >>> one_line("two\\nlines, \\x1b[31mred")
     'two lines, [31mred'
@@ -42,7 +42,7 @@ def one_line(text: str) -> str:
 
 
 def suggest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
-    """`; did you mean 'x'?` when a known word is close to the given one, else the known words when they are few."""
+    """`; did you mean 'x'?` if a known word is close to the given one, else the known words if there are few."""
     longer = [name for name in known if word and name.startswith(word)]
     close = longer[:1] if len(longer) == 1 else difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     if close:
@@ -51,14 +51,14 @@ def suggest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:
 
 
 def whole(what: str, value: object, low: int, high: int = 10**9) -> int:
-    """A whole number in a range, or one sentence."""
+    """Check an integer in a range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise BadInput(f"{what}: expected a whole number from {low:,} to {high:,}, got {value!r}")
     return value
 
 
 def positive(what: str, value: object, most: float = 1e12) -> float:
-    """A number above zero that one can compute with, or one sentence."""
+    """Check a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise BadInput(f"{what}: expected a number above 0, got {value!r}")
     if value > most:
@@ -67,20 +67,20 @@ def positive(what: str, value: object, most: float = 1e12) -> float:
 
 
 def not_negative(what: str, value: object) -> float:
-    """A number of at least zero, or one sentence."""
+    """Check a finite number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise BadInput(f"{what}: expected a number of at least 0, got {value!r}")
     return float(value)
 
 
 def boolean(what: str, value: object) -> bool:
-    """True or false, or one sentence: a word in its place would count as true."""
+    """Check a boolean: any other non-empty value would count as true."""
     if not isinstance(value, bool):
         raise BadInput(f"{what}: expected true or false, got {value!r}")
     return value
 
 
 def one_of(what: str, value: object, known: Sequence[object]) -> None:
-    """One of the given values, or one sentence."""
+    """Check that a value is one of those known."""
     if isinstance(value, bool) or value not in known:
         raise BadInput(f"{what}: expected one of {', '.join(map(str, known))}, got {value!r}")

@@ -18,7 +18,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Column:
-    """One feature as the model sees it: scaled to [0, 1], with the range it had before scaling."""
+    """One feature as the model sees it: scaled to [0, 1], with its range before scaling."""
 
     name: str
     kind: str = "number"  # number, binary, category (ordinal code), indicator (one of a one-hot group), date
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Party:
-    """Holds some columns for the shared rows."""
+    """A party: it holds some columns of the shared rows."""
 
     name: str
     columns: tuple[Column, ...]
@@ -79,7 +79,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Feature:
-    """Where a column of the joint model lives."""
+    """Which party holds a column of the joint model."""
 
     party: str
     column: Column
@@ -107,11 +107,9 @@ class Federation:
         if len(self.parties) < 2:
             raise BadInput(f"a federation needs at least two parties, got {len(self.parties)}")
         if len(set(names)) != len(names):
-            raise BadInput(f"party names must differ, got {', '.join(names)}")
+            raise BadInput(f"party names must be unique, got {', '.join(names)}")
         if COORDINATOR in names:
-            raise BadInput(
-                f"a party cannot be called '{COORDINATOR}': protocols call their helper so; choose another name"
-            )
+            raise BadInput(f"a party cannot be called '{COORDINATOR}': protocols use that name; choose another one")
         if self.active not in names:
             raise BadInput(f"the active party '{self.active}' is not among the parties{suggest(self.active, names)}")
         for party in self.parties:
@@ -132,7 +130,7 @@ class Federation:
 
     @property
     def values(self) -> FloatArray:
-        """All columns side by side, as only central training and scoring may see them."""
+        """All columns side by side; only central training and scoring may use this."""
         return np.hstack([party.values for party in self.parties])
 
     def __len__(self) -> int:
@@ -145,15 +143,15 @@ class Federation:
         raise BadInput(f"no party '{name}'{suggest(name, [party.name for party in self.parties])}")
 
     def rows(self, index: IntArray) -> Federation:
-        """The same parties on the given rows."""
+        """The same parties, restricted to the given rows."""
         parties = tuple(replace(party, values=party.values[index]) for party in self.parties)
         return replace(self, parties=parties, label=self.label[index])
 
 
 def halves(label: IntArray, rng: np.random.Generator, share: float = 0.5) -> tuple[IntArray, IntArray]:
-    """Random rows for training and the others, in random order; the first row of every class trains.
+    """Random rows for training, and the rest, both in random order; the first row of every class is used for training.
 
-    So a model never lacks a class that exists, however rare.
+    So the model sees every class, however rare.
     """
     order = rng.permutation(len(label))
     first = np.unique(label[order], return_index=True)[1]
@@ -163,7 +161,7 @@ def halves(label: IntArray, rng: np.random.Generator, share: float = 0.5) -> tup
 
 
 def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Federation:
-    """One table dealt out to parties by column name; the active party keeps the label."""
+    """Split one table among parties by column name; the active party keeps the label."""
     if table.label is None:
         raise BadInput(f"table '{table.name}' has no label; name the label column")
     position = {name: i for i, name in enumerate(table.names)}
@@ -184,7 +182,7 @@ def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Fed
 
 
 def shape_of(columns: Sequence[Column]) -> tuple[int, int, int] | None:
-    """Channels, height and width of the picture that these columns are, channel by channel and row by row; else nothing.
+    """Channels, height and width if these columns are the pixels of an image, channel by channel and row by row; else None.
 
     >>> shape_of([Column(f"p{i}", place=(0, i // 2, 7 + i % 2)) for i in range(6)])
     (1, 3, 2)
@@ -200,16 +198,16 @@ def shape_of(columns: Sequence[Column]) -> tuple[int, int, int] | None:
 
 
 def split_into_tiles(table: Table, count: int, active: str = "server") -> Federation:
-    """jin2021's federation: each worker holds one tile of every picture, the active party the labels and no column."""
+    """jin2021's federation: each worker holds one tile of every image, the active party the labels and no columns."""
     shape = shape_of(table.columns)
     if shape is None or table.label is None:
-        raise BadInput(f"'{table.name}' is no set of pictures with labels, so it cannot be dealt out as tiles")
+        raise BadInput(f"'{table.name}' is not a data set of labelled images, so it cannot be split into tiles")
     side = math.isqrt(count)
     _, height, width = shape
     if side * side != count or side < 2 or height % side or width % side:
         fits = [n * n for n in range(2, 9) if height % n == 0 and width % n == 0]
         raise BadInput(
-            f"tiles: {height} x {width} pixels go into {', '.join(map(str, fits))} square tiles, not {count}"
+            f"tiles: {height} x {width} pixels can be split into {', '.join(map(str, fits))} square tiles, not {count}"
         )
     parties = [Party(active, (), np.zeros((len(table.values), 0)))]
     tile = np.array(
@@ -222,7 +220,7 @@ def split_into_tiles(table: Table, count: int, active: str = "server") -> Federa
 
 
 def split_at_random(table: Table, unknown: float | int, rng: np.random.Generator) -> Federation:
-    """The papers' two parties: a random share (or number) of the columns belongs to `passive`, the rest to `active`."""
+    """The papers' two parties: a random share (or number) of the columns goes to `passive`, the rest to `active`."""
     total = len(table.columns)
     count = unknown if isinstance(unknown, int) else round(unknown * total)
     if not 0 < count < total:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place first, then moved to it; and JSON of strangers."""
+"""Atomic file writes (written to a temporary path, then renamed), and JSON from untrusted sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
-    """Text as UTF-8, or bytes. `durable` waits for the disk; a part that a kill left is written over.
+    """Write text (UTF-8) or bytes atomically. `durable` waits for the disk; leftovers of a killed process are overwritten.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
 
 
 def parse_json(data: str | bytes, **options: Any) -> Any:
-    r"""JSON whose text can be written again: half a character (an escaped surrogate) is a ValueError like other bad JSON.
+    r"""Parse JSON whose text can be encoded again: a lone surrogate is a ValueError, like any other invalid JSON.
 
     >>> parse_json('["\\u00e9"]')
     ['é']

@@ -1,4 +1,4 @@
-"""Threats, and the views they cut from a transcript.
+"""Threat models, and the views they cut from a transcript.
 
 A threat says who is curious and what it knows beyond its messages. Each piece of knowledge is a grant, a small type;
 an attack states the grants it requires, and `missing` says in words which of them a threat withholds.
@@ -41,14 +41,14 @@ class WhiteBox(Grant):
 
 @dataclass(frozen=True)
 class Schema(Grant):
-    """Names, types (so also: whole numbers or not, how many decimals) and value ranges of the other parties' columns."""
+    """Names, ranges and types of the other parties' columns, including the number of decimals."""
 
     words = "the names, ranges and decimals of the columns"
 
 
 @dataclass(frozen=True)
 class AuxiliaryRows(Grant):
-    """`count` complete rows of other people, all parties' columns included."""
+    """`count` complete rows of other people, with the columns of all parties."""
 
     count: int = 100
 
@@ -63,7 +63,7 @@ class AuxiliaryRows(Grant):
 
 @dataclass(frozen=True)
 class Threat:
-    """Who is curious, and what it is granted: the active party and who helps it, the coordinator by itself, or passive parties.
+    """Who is curious, and what it is granted: the active party and its accomplices, the coordinator alone, or passive parties.
 
     >>> LUO2021.grants
     (WhiteBox(), Schema())
@@ -96,9 +96,7 @@ class Threat:
         if self.colluding_all_but is not None:
             colluding = passive[: max(0, len(passive) - self.colluding_all_but)]
             if not colluding:
-                raise BadInput(
-                    f"threat '{self.name}' needs a passive party that colludes; here is only {', '.join(passive)}"
-                )
+                raise BadInput(f"threat '{self.name}' needs at least two passive parties, got {', '.join(passive)}")
         if len(colluding) == len(passive):
             raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
         return (active, *colluding, *([COORDINATOR] if self.corrupted else []))
@@ -107,7 +105,12 @@ class Threat:
 LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
 _OWN = (
     LUO2021,
-    Threat("active-model-only", "the active party, which knows the model but no names or ranges", (WhiteBox(),)),
+    Threat(
+        "active-model-only",
+        "the active party, which knows the model but not the column names or ranges",
+        (WhiteBox(),),
+        identity="the active party, which knows the model but no names or ranges",
+    ),
     Threat("active-black-box", "the active party, which sees the scores but not the model", (Schema(),)),
     Threat(
         "active-auxiliary",
@@ -121,20 +124,23 @@ _OWN = (
     ),
     Threat(
         "collusion",
-        "the active party with every passive party but one, which know the model, names and ranges",
+        "the active party colluding with all passive parties but one, which know the model, column names and ranges",
         (WhiteBox(), Schema()),
         colluding_all_but=1,
+        identity="the active party with every passive party but one, which know the model, names and ranges",
     ),
     Threat(
         "active-training",
-        "the active party, which sees the messages of training and knows column names and ranges",
+        "the active party, which sees the training messages and knows column names and ranges",
         (Schema(),),
+        identity="the active party, which sees the messages of training and knows column names and ranges",
     ),
     Threat(
         "corrupted-coordinator",
-        "the active party with the coordinator, which sees the messages of training and opens what is encrypted",
+        "the active party colluding with the coordinator, which sees the training messages and can decrypt them",
         (Schema(),),
         corrupted=True,
+        identity="the active party with the coordinator, which sees the messages of training and opens what is encrypted",
     ),
     Threat(
         "coordinator",
@@ -145,9 +151,10 @@ _OWN = (
     ),
     Threat(
         "passive-training",
-        "a passive party, which has no label, sees the messages of training and knows column names and ranges",
+        "a passive party, which has no label, sees the training messages and knows column names and ranges",
         (Schema(),),
         active=False,
+        identity="a passive party, which has no label, sees the messages of training and knows column names and ranges",
     ),
 )
 THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)
@@ -229,7 +236,7 @@ class View:
         )
 
     def received(self, name: str) -> Array:
-        """All payloads of that name which reached a curious party, one below the other."""
+        """All payloads of that name which reached a curious party, concatenated."""
         payloads = [m.payload for m in self.messages if m.name == name and m.receiver in self.curious]
         if not payloads:
             raise BadInput(f"this view holds no message '{name}'")
@@ -264,7 +271,7 @@ class View:
         """Read a view back. `trust` says whether networks of other packages that it names may be loaded."""
         meta, arrays = bundle.load(path, limit)
         if meta.get("kind") != "view":
-            raise BadInput(f"{path} holds no view but '{meta.get('kind')}'")
+            raise BadInput(f"{path}: expected a view, got '{meta.get('kind')}'")
         try:
             check_words(path, meta, ("protocol", "active"), ("curious", "classes", "unknown_names"))
             for i, header in enumerate(meta["messages"]):
@@ -294,7 +301,7 @@ class View:
                 trust=trust,
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise BadInput(f"{path}: its manifest lacks {error}") from error
+            raise BadInput(f"{path}: its manifest has no {error}") from error
 
 
 def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
@@ -335,7 +342,7 @@ def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
 
 
 def _check_own(path: Path, arrays: dict[str, Array], names: int) -> None:
-    """Positions of columns that are such, a name for every unknown one, and the cells of the known ones."""
+    """Check the positions of columns, a name for every unknown one, and the cells of the known ones."""
     known, unknown, own = arrays["known"], arrays["unknown"], arrays["own"]
     if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (known, unknown)):
         raise BadInput(f"{path}: 'known' and 'unknown': expected positions of columns")
@@ -356,14 +363,14 @@ def _auxiliary(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray
     rows = coordinator.get("other rows")
     available = 0 if rows is None else len(rows)
     if rows is None or available < grant.count:
-        raise BadInput(f"the threat grants {grant.count:,} auxiliary rows, but only {available:,} other rows exist")
+        raise BadInput(f"the threat grants {grant.count:,} auxiliary rows, but only {available:,} are available")
     return np.asarray(rows[: grant.count])
 
 
 def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:
-    """The answers to the curious party's questions about its auxiliary rows; NaN for those it did not ask about.
+    """Scores of the auxiliary rows that the curious party queried; NaN for the others.
 
-    The people in these rows are clients too (or made up), so asking is part of normal use and needs no model.
+    The people in these rows are clients too (or invented), so querying them is normal use and needs no model.
     """
     asked = coordinator.get("other scores")  # transcripts recorded elsewhere need not hold them
     if not isinstance(grant, AuxiliaryRows) or asked is None:
@@ -374,7 +381,7 @@ def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> Flo
 
 
 def describe(threat: Threat) -> dict[str, Any]:
-    """A threat as plain data, for hashes: what was there from the start, and later fields that are not at their defaults."""
+    """A threat as plain data, for hashes: the original fields, and newer ones that differ from their defaults."""
     always = ("name", "colluding", "colluding_all_but", "corrupted", "active")
     later = [f.name for f in fields(threat) if f.name not in (*always, "summary", "identity", "grants")]
     plain = {name: getattr(threat, name) for name in always} | {"grants": [repr(grant) for grant in threat.grants]}

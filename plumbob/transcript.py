@@ -1,4 +1,4 @@
-"""The transcript: every message in order, chained by hashes, and each party's own sealed state."""
+"""The transcript: every message in order, chained by hashes, and each party's sealed state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that crossed, whether they were kept or not."""
+        """Bytes that were sent, whether kept or not."""
         return self.size if self.whole else self.payload.nbytes
 
     @property
@@ -50,7 +50,7 @@ def _link(previous: str, header: dict[str, Any], payload_digest: str) -> str:
 
 
 class Transcript:
-    """Append-only record of one run. Protocols write it through `send` and `seal`; nothing is ever removed.
+    """Append-only record of one run. Protocols write to it with `send` and `seal`; nothing is ever removed.
 
     >>> log = Transcript("toy", "bank", ("bank", "shop"), (), ("no", "yes"))
     >>> log.send("shop", "bank", "predict", 0, "scores", np.array([0.25]))
@@ -85,7 +85,7 @@ class Transcript:
         return self._messages[-1].link if self._messages else _GENESIS
 
     def sealed(self, party: str) -> dict[str, Array]:
-        """What a party keeps to itself, such as its columns. Threats and scoring open it, attacks never."""
+        """A party's private state, such as its columns. Threats and scoring open it, attacks never do."""
         return dict(self._sealed[party])
 
     def send(
@@ -98,14 +98,14 @@ class Transcript:
         payload: Array,
         kept: IntArray | None = None,
     ) -> Array:
-        """Pass a payload on and record it; what comes back is the receiver's own copy, which nobody can change.
+        """Deliver a payload and record it; returns the receiver's own read-only copy.
 
-        `kept` are the cells that are written down where nobody has room for all: a thousand rounds of a network's gradients
-        are gigabytes. The chain of hashes and the count of bytes are of the whole message.
+        `kept` is the part that is stored where the whole would be too large: a thousand rounds of a network's gradients
+        are gigabytes. The hash chain and the byte count cover the whole message.
         """
         for end in (sender, receiver):
             if end not in self._sealed:
-                raise BadInput(f"no party '{end}' in this run; known: {', '.join(self._sealed)}")
+                raise BadInput(f"this run has no party '{end}'; known: {', '.join(self._sealed)}")
         received = _frozen(payload)
         stored = received if kept is None else _frozen(received.reshape(-1)[kept])
         header = {"sender": sender, "receiver": receiver, "phase": phase, "round": round, "name": name}
@@ -117,17 +117,17 @@ class Transcript:
         return received
 
     def seal(self, party: str, name: str, array: Array) -> None:
-        """Put away a part of a party's own state, once."""
+        """Store a part of a party's private state; each name only once."""
         if name in self._sealed[party]:
-            raise BadInput(f"'{name}' of party '{party}' is sealed already; a transcript is append-only")
+            raise BadInput(f"'{name}' of party '{party}' is already sealed; a transcript is append-only")
         self._sealed[party][name] = _frozen(array)
 
     def bytes_sent(self) -> int:
-        """Payload bytes that crossed."""
+        """Payload bytes sent in total."""
         return sum(self.bytes_by_party().values())
 
     def bytes_by_party(self) -> dict[str, int]:
-        """Payload bytes that each party sent, those that sent any."""
+        """Payload bytes by sender; parties that sent nothing are left out."""
         sent: dict[str, int] = {}
         for message in self._messages:
             sent[message.sender] = sent.get(message.sender, 0) + message.nbytes
@@ -153,11 +153,11 @@ class Transcript:
 
     @classmethod
     def load(cls, path: Path | str, limit: int = bundle.LIMIT) -> Transcript:
-        """Read a transcript and check its chain link by link."""
+        """Read a transcript and verify its hash chain."""
         path = Path(path)
         meta, arrays = bundle.load(path, limit)
         if meta.get("kind") != "transcript":
-            raise BadInput(f"{path} holds no transcript but '{meta.get('kind')}'")
+            raise BadInput(f"{path}: expected a transcript, got '{meta.get('kind')}'")
         try:
             check_words(path, meta, ("protocol", "active"), ("parties", "classes"))
             features = tuple(_feature(path, entry) for entry in meta["features"])
@@ -168,7 +168,7 @@ class Transcript:
                 for name in names:
                     log.seal(party, name, arrays[f"sealed/{party}/{name}"])
         except (KeyError, TypeError, AttributeError) as error:
-            raise BadInput(f"{path}: its manifest lacks {error}") from error
+            raise BadInput(f"{path}: its manifest has no {error}") from error
         return log
 
 
@@ -176,7 +176,7 @@ def _checked(path: Path, meta: dict[str, Any], arrays: dict[str, Array]) -> Iter
     previous = _GENESIS
     recorded = sum(name.startswith("message/") for name in arrays)
     if recorded != len(meta["messages"]):
-        raise BadInput(f"{path}: {len(meta['messages'])} messages are listed, {recorded} are there")
+        raise BadInput(f"{path}: {len(meta['messages'])} messages are listed, {recorded} are present")
     for i, entry in enumerate(meta["messages"]):
         check_message(path, i, entry)
         header = {key: entry[key] for key in ("sender", "receiver", "phase", "round", "name")}
@@ -186,7 +186,9 @@ def _checked(path: Path, meta: dict[str, Any], arrays: dict[str, Array]) -> Iter
         whole, size = entry.get("whole", ""), entry.get("size", 0)
         link = _link(previous, header, whole + bundle.digest(payload))
         if link != entry["link"]:
-            raise BadInput(f"{path}: the hash chain breaks at message {i}: changed, moved, or one is missing")
+            raise BadInput(
+                f"{path}: the hash chain breaks at message {i}: it was changed or moved, or a message is missing"
+            )
         yield Message(**header, payload=payload, link=link, whole=whole, size=size)
         previous = link
     if previous != meta["head"]:
@@ -198,7 +200,7 @@ def _trimmed(message: Message) -> dict[str, Any]:
 
 
 def check_words(path: Path, meta: dict[str, Any], words: Sequence[str], lists: Sequence[str]) -> None:
-    """Names that are names, and lists of names that are such; a bundle's manifest is not believed."""
+    """Check names and lists of names: a bundle's manifest is not trusted."""
     for key in words:
         if not isinstance(meta[key], str):
             raise BadInput(f"{path}: '{key}' in its manifest: expected a name, got {type(meta[key]).__name__}")
@@ -208,11 +210,11 @@ def check_words(path: Path, meta: dict[str, Any], words: Sequence[str], lists: S
 
 
 def check_message(path: Path, number: int, entry: dict[str, Any]) -> None:
-    """A message's line in a manifest: who, when and what, and how much of it was kept."""
+    """Check a message's entry in a manifest: who, when and what, and how much of it was kept."""
     words = [entry[key] for key in ("sender", "receiver", "phase", "name", "link")] + [entry.get("whole", "")]
     counts = [entry["round"], entry.get("size", 0)]
     if not all(isinstance(word, str) for word in words) or not all(type(count) is int for count in counts):
-        raise BadInput(f"{path}: message {number} is not properly described in the manifest")
+        raise BadInput(f"{path}: message {number} has an invalid entry in the manifest")
 
 
 def _feature(path: Path, entry: dict[str, Any]) -> Feature:
@@ -224,11 +226,9 @@ def _feature(path: Path, entry: dict[str, Any]) -> Feature:
     words, numbers = (entry["party"], column.name, column.kind, column.source), (column.low, column.high, column.step)
     right = all(isinstance(word, str) for word in words) and all(type(n) in (int, float) for n in numbers)
     if not right or not all(math.isfinite(n) and abs(n) <= sys.float_info.max / 4 for n in numbers):
-        raise BadInput(
-            f"{path}: a feature is not properly described in the manifest: names and finite numbers expected"
-        )
+        raise BadInput(f"{path}: a feature has an invalid entry in the manifest: expected names and finite numbers")
     if place is not None and (len(place) != 3 or not all(type(part) is int for part in place)):
-        raise BadInput(f"{path}: the place of a pixel: expected its channel, row and column")
+        raise BadInput(f"{path}: the position of a pixel: expected its channel, row and column")
     return Feature(entry["party"], column)
 
 

@@ -21,7 +21,7 @@ class Trust:
     def ask(self, what: str) -> None:
         """Refuse what would run code of others, unless that was allowed."""
         if not self.code:
-            raise BadInput(f"{what}; say --trust-code if you trust it")
+            raise BadInput(f"{what}; pass --trust-code if you trust it")
 
 
 NO_CODE = Trust()

@@ -121,7 +121,7 @@ def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Pat
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
     *before, last = errors.splitlines()
-    assert "what is done is kept" in last
+    assert "finished work is kept" in last
     assert all("--estimate says more" in line for line in before)
     kept = store.read_text()
     again = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -152,7 +152,7 @@ def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
         ("unknown: [0.1, 0.99]", "leaves the active party none"),
         ("unknown: [0.0001, 0.0002]", "the same number of the 30 columns"),
         ("unknown: [0.1]\ntrain_share: 0.95", "a verdict needs at least 50"),
-        ("unknown: [0.1]\nthreats: [collusion]", "needs a passive party that colludes"),
+        ("unknown: [0.1]\nthreats: [collusion]", "needs at least two passive parties"),
         ("unknown: [0.1]\nthreats: [{name: x, auxiliary_rows: 100000}]", "only 284 exist"),
         ("unknown: [0.1]\nthreats: [active-black-box]", "no attack of this plan fits"),
         ("unknown: [0.1]\ndefences: [{name: dp_sgd, settings: {epsilon: 0}}]", "expected an epsilon above 0, got 0"),
@@ -418,7 +418,7 @@ def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> N
         shutil.copy(EXAMPLES / name, tmp_path / name)
     made = plumbob(*FLAGS, *QUICK, "--out", "plan.yaml", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    assert "shop: 400 rows, 400 different ids; columns: 3 numbers, 1 of two values" in made.stdout
+    assert "shop: 400 rows, 400 distinct ids; columns: 3 numbers, 1 of two values" in made.stdout
     assert "shared by all parties: 316 rows; 'bank' is active, its label has 2 classes" in made.stdout
     assert made.stdout.endswith("Next: plumbob audit plan.yaml\n")
     done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
@@ -501,7 +501,7 @@ def test_a_dialogue_asks_again_and_takes_defaults(tmp_path: Path) -> None:
     ]
     code, shown = dialogue("init", answers="\n".join(typed) + "\n", cwd=tmp_path)
     assert code == 0, shown
-    for words in ("did you mean 'shop.csv'?", "did you mean 'default'?", "no effort 'heroic'", "is there already"):
+    for words in ("did you mean 'shop.csv'?", "did you mean 'default'?", "no effort 'heroic'", "already exists"):
         assert words in shown
     plan = read_plan(tmp_path / "mine.yaml")
     assert (plan.data.id, plan.data.label, plan.effort) == ("id", "default", "quick")

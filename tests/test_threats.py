@@ -58,7 +58,7 @@ def test_auxiliary_rows_are_other_rows() -> None:
 
 
 def test_more_auxiliary_rows_than_exist_are_refused() -> None:
-    with pytest.raises(BadInput, match="only 200 other rows exist"):
+    with pytest.raises(BadInput, match="only 200 are available"):
         cut(world(), Threat("t", "", (AuxiliaryRows(10_000),)))
 
 

@@ -96,8 +96,8 @@ def test_a_view_is_not_a_transcript(tmp_path: Path) -> None:
     from plumbob.threats import LUO2021, View, cut
 
     cut(world(), LUO2021).save(tmp_path / "v")
-    with pytest.raises(BadInput, match="holds no transcript"):
+    with pytest.raises(BadInput, match="expected a transcript, got 'view'"):
         Transcript.load(tmp_path / "v")
     world().save(tmp_path / "t")
-    with pytest.raises(BadInput, match="holds no view"):
+    with pytest.raises(BadInput, match="expected a view, got 'transcript'"):
         View.load(tmp_path / "t")

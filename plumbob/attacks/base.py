@@ -55,19 +55,19 @@ class Guess:
     people: FloatArray | None = None  # rows (people x unknown columns) that belong to some person, without saying which
     certificate: str = ""  # how sure the attack is of what it found, and of having found all
     labels: IntArray | None = None  # classes of the rows, or of `people`; -1 where the attack does not read them
-    untried: str = ""  # what the attack does not handle here; what it finds counts, that it finds nothing does not
+    untried: str = ""  # what the attack does not handle here; a null result is then inconclusive
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
 
 def nothing(view: View, untried: str = "") -> Guess:
-    """The middle for every cell and no class: what is guessed without a message, and why where that is the attack's limit."""
+    """The guess without messages: the middle of the range for every cell, and no class; `untried` says why."""
     rows = len(view.own)
     values = np.full((rows, len(view.unknown)), 0.5)
     return Guess(view.unknown_names, values=values, labels=np.full(rows, -1), untried=untried)
 
 
 def finite(guess: Guess) -> Guess:
-    """The guess, with the middle in place of numbers that are none; of those nothing is known, and that is no safety.
+    """The guess, with the middle of the range in place of NaN and infinity; where there were any, the result is inconclusive.
 
     >>> finite(Guess(("a",), values=np.array([[0.2], [np.nan]]))).values.tolist()
     [[0.2], [0.5]]

@@ -205,22 +205,22 @@ class Costs:
     largest: Mapping[str, float]  # rows and columns that were measured
 
     def law(self, name: str) -> tuple[Coefficients, str]:
-        """A law and where it was found: the same attack on another protocol, or the median of all, where none was measured."""
+        """A law and its origin: where none was measured, the same attack on another protocol, or the median of all."""
         if name in self.laws:
             return self.laws[name], ""
         stage, _, rest = name.partition("/")
         attack = rest.partition("/")[0]
         alike = [law for law in self.laws if stage == "attack" and law.startswith(f"attack/{attack}/")]
         if alike:
-            return self.laws[alike[0]], f"taken from {alike[0].rpartition('/')[2]}"
+            return self.laws[alike[0]], f"extrapolated from {alike[0].rpartition('/')[2]}"
         every = [coefficients for law, coefficients in self.laws.items() if law.startswith(f"{stage}/")]
         middle = sorted(every, key=lambda law: value(law, _TYPICAL))[len(every) // 2]
-        return middle, "never measured: the median of all others"
+        return middle, "not measured: the median of all others"
 
     def factor(self, defence: str, law: str) -> float:
-        """What a defence multiplies a law by: as measured, or of an attack or a prediction as measured on other protocols.
+        """The factor by which a defence multiplies a law: as measured, or as measured on other protocols.
 
-        One that was never measured leaves the law as it is.
+        A defence that was never measured leaves the law unchanged.
         """
         return math.prod(self._factor(part, law) for part in defence.split("+"))
 
@@ -242,7 +242,7 @@ def measured() -> Costs:
 
 
 def calibrate() -> dict[str, float]:
-    """Seconds of processor time that this machine needs for four small works, under half a second in all."""
+    """Processor seconds of this machine for four small tasks, under half a second in all."""
     import torch
     from gmpy2 import mpz, powmod
 
@@ -275,6 +275,6 @@ def _fastest(work: Callable[[], object]) -> float:
 
 
 def speed(costs: Costs) -> dict[str, float]:
-    """How many times the file's seconds this machine needs, by kind of work."""
+    """This machine's time relative to the file's, by kind of work."""
     here = calibrate()
     return {kind: min(SLOWEST, max(1 / SLOWEST, here[kind] / there)) for kind, there in costs.speeds.items()}

@@ -1,4 +1,4 @@
-"""Questions to a person at a terminal, for what the flags of `plumbob init` do not say."""
+"""Questions at the terminal, for what the options of `plumbob init` leave open."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ Tell = Callable[[str], None]
 
 
 def completed(wishes: Wishes, ask: Ask | None, tell: Tell) -> Wishes:
-    """The wishes with what is missing: asked for where somebody can answer, else refused with the flag that says it."""
+    """Complete the wishes: ask for what is missing in a terminal, else refuse and name the option."""
     if wishes.data and wishes.parties:
         raise BadInput("name a data set (--data) or a file for each party (--party), not both")
     if ask is not None and not wishes.enough:
         return _dialogue(wishes, ask, tell)
     if not (wishes.data or wishes.parties):
-        raise BadInput("say what to audit: --party NAME=FILE for each party, or --data NAME")
+        raise BadInput("nothing to audit; give --party NAME=FILE for each party, or --data NAME")
     if wishes.parties:
         frames = opened(wishes.parties, sample=wishes.sample)
         if not wishes.id:
-            likely = f"; in every file: {', '.join(common(frames))}" if common(frames) else ""
-            raise BadInput(f"say which column holds the ids, in every file (--id){likely}")
+            likely = f"; columns in every file: {', '.join(common(frames))}" if common(frames) else ""
+            raise BadInput(f"name the id column (--id), the same in every file{likely}")
         if not wishes.label:
-            raise BadInput("say which column is the label (--label)")
+            raise BadInput("name the label column (--label)")
     return wishes
 
 
 def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
-    """Every question whose answer is missing; a wrong answer is told so and asked for again."""
+    """Ask every open question; after an invalid answer, say why and ask again."""
 
     def asked(question: str, default: str, use: Callable[[str], Wishes]) -> Wishes:
         while True:
@@ -58,21 +58,21 @@ def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
                 tell(str(error))
 
     if not (wishes.data or wishes.parties):
-        question = "What is audited? Your files as party=file party=file, or a name of `plumbob data list`"
+        question = "What should be audited? Your files as party=file party=file, or a data set from `plumbob data list`"
         wishes = asked(question, "breast", lambda said: _with_data(wishes, said))
     if wishes.parties:
         frames = opened(wishes.parties, sample=wishes.sample)
         if not wishes.id:
-            ids = "Which column of every file holds the ids?"
+            ids = "Which column holds the ids (the same in every file)?"
             wishes = asked(ids, next(iter(common(frames)), ""), lambda said: _with_id(wishes, said, frames))
         if not wishes.label:
             wishes = asked("Which column is the label?", "", lambda said: _with_label(wishes, said, frames))
         holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
         if not wishes.active and len(holders) > 1:
-            active = "Several files have it: which party is active, so that its label counts?"
+            active = "Several files have it. Which party is active, so that its label counts?"
             wishes = asked(active, holders[0], lambda said: _with_active(wishes, said, holders))
     if not wishes.protocols and not wishes.models:
-        protocols = f"How do they train and predict? {', '.join(PROTOCOLS)}"
+        protocols = f"How do the parties train and predict? {', '.join(PROTOCOLS)}"
         usual = " ".join(part.name for part in Plan().protocols)
         wishes = asked(protocols, usual, lambda said: _with_protocols(wishes, _words(said)))
     if not wishes.threats:
@@ -133,7 +133,7 @@ def _with_threats(wishes: Wishes, said: tuple[str, ...]) -> Wishes:
     fitting = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
     for name in said:
         if name not in fitting:
-            raise BadInput(f"no threat '{name}' that fits{suggest(name, fitting)}")
+            raise BadInput(f"no applicable threat '{name}'{suggest(name, fitting)}")
     return replace(wishes, threats=said)
 
 

@@ -1,7 +1,7 @@
-"""A first plan: from what a person said, and from a look into the files.
+"""A first plan, from the user's options and the contents of the files.
 
-What cannot work is refused here, with the sentence the audit would give. What was seen is told in counts, never in
-values. The plan that comes out has a comment for every key, with the alternatives that fit.
+What cannot work is refused here, with the sentence that the audit would give. Contents are reported as counts, never as
+values. The plan has a comment for every key, with the alternatives that apply.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from plumbob.protocols import protocol_named
 from plumbob.threats import THREATS
 
 WIDTH = 110  # of the plan's comments
-FLAGS = {"set 'label_bins'": "say --label-bins", "put it under 'ignore'": "say --ignore", "('active')": "(--active)"}
+FLAGS = {"set 'label_bins'": "use --label-bins", "put it under 'ignore'": "use --ignore", "('active')": "(--active)"}
 FLAGS |= {"('columns')": "(--column)", "'columns' lists": "--column lists"}
-FLAGS |= {"put the column under 'ignore'": "leave it out (--ignore)"}
+FLAGS |= {"put the column under 'ignore'": "ignore it (--ignore)"}
 _PLAIN = re.compile(r"(\.\./)*[A-Za-z_]([A-Za-z0-9_ ./+-]*[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan that can be run, as commented YAML, and what was seen on the way to it."""
+    """A plan that can be run, as commented YAML, and what was found in the files."""
 
     plan: Plan
     text: str
@@ -49,7 +49,7 @@ class Draft:
 
 
 def draft(wishes: Wishes, folder: Path) -> Draft:
-    """The plan of completed wishes for a file in `folder`, tried on its data."""
+    """The plan for a file in `folder`, checked against its data."""
     usual = tuple(part.name for part in Plan().protocols) if not wishes.models else ()
     wishes = replace(
         wishes,
@@ -62,7 +62,9 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
     frames = opened(wishes.parties, wishes.id, wishes.sample) if wishes.parties else {}
     holders = [name for name, frame in frames.items() if wishes.label in frame.columns]
     if len(holders) > 1 and not wishes.active:
-        raise BadInput(f"parties {', '.join(holders)} all have a column '{wishes.label}'; say whose it is (--active)")
+        raise BadInput(
+            f"parties {', '.join(holders)} all have a column '{wishes.label}'; name the party whose label counts (--active)"
+        )
     wishes = replace(wishes, active=wishes.active or next(iter(holders), ""))
     with _flags():
         plan = make_plan(_raw(wishes, "refuse"), folder=folder, trust=wishes.trust)
@@ -76,13 +78,13 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
         check_fit(plan.filled(), source)
     text = _text(wishes, folder, source, missing)
     if plan_from_text(text, "the plan", folder, trust=wishes.trust).digest != plan.digest:
-        raise BadInput("a name of these data cannot be written in a plan; rename the party, file or column")
+        raise BadInput("a name in these data cannot be written in a plan; rename the party, file or column")
     return Draft(plan, text, (*_seen(wishes, frames, kinds), *_shared(wishes, source, gaps)))
 
 
 @contextmanager
 def _flags() -> Iterator[None]:
-    """Sentences about keys of the plan name the flag of the command where there is one."""
+    """In sentences about keys of the plan, name the command's option where there is one."""
     try:
         yield
     except BadInput as error:
@@ -93,7 +95,7 @@ def _flags() -> Iterator[None]:
 
 
 def _check_names(wishes: Wishes) -> None:
-    """What fits nothing is answered with what would fit."""
+    """Refuse a choice without any applicable attack, and name one that has some."""
     for name in wishes.protocols:
         protocol_named(name)
     for name in wishes.threats:
@@ -101,8 +103,8 @@ def _check_names(wishes: Wishes) -> None:
     fitting = fitting_protocols(wishes.threats)
     if not set(wishes.kinds) & set(fitting):
         raise BadInput(
-            f"no attack fits {' or '.join(wishes.threats)} on {' or '.join(wishes.kinds)}; "
-            f"with --threat {wishes.threats[0]} take --protocol {' or '.join(fitting)}"
+            f"no attack applies to {' or '.join(wishes.threats)} on {' or '.join(wishes.kinds)}; "
+            f"with --threat {wishes.threats[0]} use --protocol {' or '.join(fitting)}"
         )
 
 
@@ -149,16 +151,14 @@ def _seen(
         found, gaps = kinds[name]
         ids = len(set(canonical(frame[wishes.id])))
         words = [f"{number} {_plural(kind, number)}" for kind, number in found.items()]
-        line = (
-            f"{name}: {count(len(frame), 'row')}, {count(ids, 'different id')}; columns: {', '.join(words) or 'none'}"
-        )
+        line = f"{name}: {count(len(frame), 'row')}, {count(ids, 'distinct id')}; columns: {', '.join(words) or 'none'}"
         line += f"; {count(gaps, 'missing value')}" if gaps else ""
         lines.append(line)
     return lines
 
 
 def _plural(kind: str, number: int) -> str:
-    words = {"binary": "of two values", "text": "of free text, left out", "identifier": "without meaning, left out"}
+    words = {"binary": "of two values", "text": "of free text, ignored", "identifier": "without information, ignored"}
     if kind in words:
         return words[kind]
     return kind if number == 1 else {"category": "categories"}.get(kind, f"{kind}s")
@@ -168,10 +168,10 @@ def _shared(wishes: Wishes, source: Source, gaps: int) -> list[str]:
     rows, columns = source.values.shape
     classes = count(len(source.classes), "class") if len(source.classes) == 1 else f"{len(source.classes)} classes"
     if not wishes.parties:
-        dealt = "" if source.federation is not None else ", dealt out at random in each trial"
+        dealt = "" if source.federation is not None else ", split at random in each trial"
         return [f"{wishes.data}: {rows:,} rows, {columns} columns{dealt}; label of {classes}"]
     lines = [f"shared by all parties: {count(rows, 'row')}; '{wishes.active}' is active, its label has {classes}"]
-    lines += ["missing values are filled with medians; choose another rule under 'missing'"] if gaps else []
+    lines += ["missing values are filled with medians; 'missing' selects another rule"] if gaps else []
     return lines + [note for note in source.notes if "dropped" in note or note.startswith("model ")]
 
 
@@ -179,57 +179,57 @@ def _shared(wishes: Wishes, source: Source, gaps: int) -> list[str]:
 
 
 def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
-    """Every key with a comment; keys that are not needed stand there as comments."""
+    """Every key with a comment; optional keys are commented out."""
     lines = [
-        *_comment("What `plumbob audit` shall do. Every key has a default; docs/plan.md lists them all."),
+        *_comment("The plan for `plumbob audit`. Every key has a default; docs/plan.md lists them all."),
         "",
         "data:",
     ]
     lines += _data_lines(wishes, folder, source, missing)
     threats = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
     others = [name for name in fitting_protocols(wishes.threats) if name not in wishes.kinds]
-    lines += ["", *_comment(f"How the parties train and predict together. Others that fit: {_or(others)}.")]
+    lines += ["", *_comment(f"How the parties train and predict together. Alternatives: {_or(others)}.")]
     lines += _protocol_lines(wishes, folder)
-    lines += ["", *_comment("Who is curious, and what it knows beyond its messages:")]
+    lines += ["", *_comment("The threat model: who is curious, and what it knows beyond its messages:")]
     for name in dict.fromkeys((*wishes.threats, *threats)):
         lines += _comment(f"  {name}: {THREATS[name].summary}")
     lines += [f"threats: {_list(wishes.threats)}"]
-    lines += ["", *_comment("Without this key every attack that fits is tried, but those that take many iterations.")]
+    lines += ["", *_comment("Default: every applicable attack, except those that take many iterations.")]
     lines += ["# attacks: all"]
     lines += [
         "",
-        *_comment("What protects the columns: none, or sweep to try all and see which one to take; what fits here: "),
+        *_comment("Defences to test: none, or sweep to try all and compare them; applicable here: "),
     ]
     lines[-1] = lines[-1].rstrip()
     lines += _comment(f"  {', '.join(fitting_defences(wishes))}")
-    lines += _comment("Several are compared with each other. Two at once are written a+b.")
+    lines += _comment("Several are compared with each other. A combination is written a+b.")
     swept = wishes.defences == (sweep.NAME,)
     lines += [f"defences: {sweep.NAME if swept else _list(wishes.defences)}"]
     efforts = "; ".join(f"{name}: {e['trials']} trials, at most {e['rows']:,} rows" for name, e in EFFORTS.items())
     lines += [
         "",
-        *_comment(f"How much work. {efforts}. 'trials' and 'rows' replace these."),
+        *_comment(f"How thorough. {efforts}. 'trials' and 'rows' override these."),
         f"effort: {wishes.effort}",
     ]
     lines += ["# trials: 5", "# rows: 2000"]
     if not wishes.parties:
-        lines += ["", *_comment("Shares of the columns that the curious party does not hold."), "# unknown: [0.1, 0.3]"]
+        lines += ["", *_comment("Shares of the columns that the curious party does not have."), "# unknown: [0.1, 0.3]"]
     lines += [
         "",
-        *_comment("Share of the rows that train the model; the attacks are on the others."),
+        *_comment("Share of the rows used for training; the others are attacked."),
         "train_share: 0.5",
     ]
-    lines += ["", *_comment("One seed, the same numbers."), "seed: 0"]
-    lines += ["", *_comment("What must hold for exit code 0, see docs/ci.md; every defence above is checked.")]
+    lines += ["", *_comment("The same seed gives the same numbers."), "seed: 0"]
+    lines += ["", *_comment("Conditions for exit code 0, see docs/ci.md; they are checked for every defence above.")]
     lines += ["# gate: max_gain<0.2 and exact_columns==0"]
-    lines += ["", *_comment("What the federation is for, in a sentence; the impact assessment repeats it.")]
+    lines += ["", *_comment("The purpose of the federation in one sentence, for the impact assessment.")]
     return "\n".join([*lines, "# purpose: we want to know who will default", ""])
 
 
 def _protocol_lines(wishes: Wishes, folder: Path) -> list[str]:
     if not wishes.models:
         return [f"protocols: {_list(wishes.protocols)}"]
-    lines = _comment("A model that exists already is predicted with, not trained; 'columns' are its inputs in order.")
+    lines = _comment("An existing model is used for prediction, not trained; 'columns' lists its inputs in order.")
     lines += ["protocols:", *(f"  - {_scalar(name)}" for name in wishes.protocols)]
     for path in wishes.models:
         lines.append(f"  - model: {_scalar(os.path.relpath(path.resolve(), folder.resolve()))}")
@@ -238,32 +238,32 @@ def _protocol_lines(wishes: Wishes, folder: Path) -> list[str]:
 
 
 def _data_lines(wishes: Wishes, folder: Path, source: Source, missing: str) -> list[str]:
-    ignore = ["", *_comment("Columns to leave out, whoever holds them.", 2), f"  ignore: {_list(wishes.ignore)}"]
+    ignore = ["", *_comment("Columns to ignore, in any file.", 2), f"  ignore: {_list(wishes.ignore)}"]
     if wishes.sample is not None:
-        ignore += ["", *_comment("So many rows, at random, the same people at every party.", 2)]
+        ignore += ["", *_comment("Use a random sample of this many rows, the same people at every party.", 2)]
         ignore += [f"  sample: {wishes.sample}"]
     if not wishes.parties:
-        note = "A data set of `plumbob data list`. Your own files: a 'file' for each party under 'parties', 'id' and 'label'."
+        note = "A data set from `plumbob data list`. For your own files: a 'file' per party under 'parties', 'id' and 'label'."
         return [*_comment(note, 2), f"  name: {_scalar(wishes.data)}", *ignore]
-    lines = _comment("Each party and its file (CSV or Parquet), as seen from this plan's folder.", 2) + ["  parties:"]
+    lines = _comment("Each party and its file (CSV or Parquet), relative to this plan's folder.", 2) + ["  parties:"]
     for name, file in wishes.parties.items():
         lines.append(f"    {_scalar(name)}: {_scalar(os.path.relpath(file.resolve(), folder.resolve()))}")
     lines += [
         "",
-        *_comment("The column that names a person, the same in every file.", 2),
+        *_comment("The id column, the same in every file.", 2),
         f"  id: {_scalar(wishes.id)}",
     ]
     classes = f"The column that the model predicts; {len(source.classes)} classes here."
     lines += ["", *_comment(classes, 2), f"  label: {_scalar(wishes.label)}"]
-    lines += _comment("A label of many numbers is cut into classes by quantiles:", 2)
+    lines += _comment("A numeric label is binned into classes by quantiles:", 2)
     lines += [f"  label_bins: {wishes.label_bins}" if wishes.label_bins is not None else "  # label_bins: 4"]
     lines += ["", *_comment("The party that holds the label.", 2), f"  active: {_scalar(wishes.active)}"]
-    align = "How rows are matched. psi: private set intersection; ids: the other parties show all their ids."
+    align = "How rows are matched. psi: private set intersection; ids: the other parties reveal all their ids."
     lines += ["", *_comment(align, 2), "  align: psi", *ignore]
     lines += ["", *_comment("What to do with columns that are not plain numbers.", 2), "  rules:"]
     choices = {
         f"missing: {missing}": f"values; or {', '.join(w for w in CHOICES['missing'] if w != missing)}",
-        "categories: ordinal": "a code per value; or onehot, drop",
+        "categories: ordinal": "one code per value; or onehot, drop",
         "dates: days": "since the earliest; or drop",
         "constant: drop": "or keep",
         "duplicates: first": "of several rows with one id; or last, refuse",
@@ -288,7 +288,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A text as YAML on one line: as it is where nothing in it could mean anything else, else in quotation marks."""
+    """A text as one line of YAML: plain if that is unambiguous, else quoted."""
     if _PLAIN.fullmatch(text) and isinstance(yaml.safe_load(text), str):
         return text
     return in_yaml(text, default_style='"', width=10**9).strip()

@@ -1,7 +1,7 @@
-"""How long an audit will take, its peak memory and its disk, before anything is trained.
+"""Estimate an audit's time, peak memory and disk before anything is trained.
 
-The work is listed as the run would do it (units, transcripts, attacks), each stage priced by a measured law (`audit/cost.py`),
-in the pieces that are handed to workers (`audit/pieces.py`). The same laws at 10 and 100 million rows say what limit bites first.
+The work is listed as the run would do it (units, transcripts, attacks), each stage costed by a measured law (`auditing/cost.py`),
+in the pieces that are handed to workers (`auditing/pieces.py`). The same laws at 10 and 100 million rows show the first limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Crew:
-    """A forecast for so many workers."""
+    """The estimate for a number of workers."""
 
     workers: int
     hours: float
@@ -61,7 +61,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an audit costs; seconds are of processor time of one core."""
+    """The cost of an audit; seconds are processor time of one core."""
 
     rows: tuple[Row, ...]  # worst first
     share_seconds: tuple[float, ...]
@@ -100,7 +100,7 @@ def estimate(
 
 
 def spread(seconds: Sequence[float], workers: int) -> float:
-    """The time until the last worker is done: shares are taken in their order by whoever is free.
+    """The time until the last worker is done: free workers take the shares in order.
 
     >>> spread([3.0, 1.0, 2.0], 2)
     3.0
@@ -137,7 +137,7 @@ class _Shared:
         self.work = [(unit, cases(self.plan, unit)) for unit in units(self.plan)]
 
     def priced(self, total: int, workers: int, transcripts: bool) -> Estimate:
-        """The estimate for so many rows of data."""
+        """The estimate for a number of rows."""
         spent: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         remarks: dict[tuple[str, str, str], str] = {}
         shares: dict[int, float] = defaultdict(float)
@@ -177,7 +177,7 @@ class _Shared:
         )
 
     def _alignment(self, total: int) -> float:
-        """Seconds of a private set intersection of so many ids at every party."""
+        """Seconds of a private set intersection with that many ids at every party."""
         federation = self.source.federation
         if self.source.alignment is None or federation is None or self.plan.data.align != "psi":
             return 0.0
@@ -246,9 +246,9 @@ class _Shared:
         beyond = [f"{self.source.values.shape[1]:,} columns"] * (self.source.values.shape[1] > largest["columns"])
         beyond += [f"{self.source.values.shape[0]:,} rows"] * (self.source.values.shape[0] > largest["rows"])
         if beyond:
-            notes.append(f"{' and '.join(beyond)} are beyond what was measured: the laws are carried on")
+            notes.append(f"{' and '.join(beyond)} are beyond the measured range: extrapolated from measured costs")
         if self.source.recorded is not None:
-            notes.append("a recorded run is not trained again: attacks and scoring alone are counted")
+            notes.append("a recorded run is not trained again: only attacks and scoring are counted")
         return tuple(dict.fromkeys(notes))
 
 
@@ -261,12 +261,14 @@ def _forecast(shared: _Shared, rows: int, transcripts: bool) -> Forecast:
     over = made.worker_bytes / 1e9 > GIGABYTES
     late = longest / 3600 > HOURS
     advice = (
-        f"`sample: {sample}` in the plan's data keeps both within bounds" if sample else "choose a lighter protocol"
+        f"`sample: {sample}` in the plan's data keeps both within these limits"
+        if sample
+        else "choose a cheaper protocol"
     )
     if over and (not late or made.worker_bytes / 1e9 / GIGABYTES > longest / 3600 / HOURS):
         limit = f"memory: a worker needs more than {GIGABYTES:.0f} GB; {advice}"
     elif late:
-        limit = f"time: what cannot be parted takes more than {HOURS:.0f} hours; {advice}"
+        limit = f"time: a piece that cannot be split takes more than {HOURS:.0f} hours; {advice}"
     elif made.start_seconds > max(longest, sum(made.share_seconds) / CREWS[-1]):
         hours = made.start_seconds / 3600
         limit = f"time: matching the rows is done once, {hours:.1g} hours however many workers there are"

@@ -1,4 +1,4 @@
-"""The gate of an audit: conditions on what was found, such as `max_gain<0.2 and exact_columns==0`.
+"""The gate of an audit: conditions on its findings, such as `max_gain<0.2 and exact_columns==0`.
 
 A condition compares a measure with a number and must hold in every situation of the audit: on every protocol, against
 every threat, under every defence. A measure with an interval is compared by its worse end, or by its mean where the
@@ -42,7 +42,7 @@ _CONDITION = re.compile(
 
 @dataclass(frozen=True)
 class Measure:
-    """Something a gate can ask for."""
+    """A measure that a gate can test."""
 
     name: str
     summary: str
@@ -65,8 +65,8 @@ MEASURES: dict[str, Measure] = {
         Measure("max_gain", "largest gain over guessing of any column", 1.0),
         Measure("leaking_columns", "columns whose verdict is exact, leak or order", math.inf),
         Measure("exact_columns", "columns whose verdict is exact", math.inf),
-        Measure("max_label_accuracy", "share of the rows whose class the curious guess", 1.0),
-        Measure("min_accuracy", "share of the rows that the model gives the right class", 0.0, more_is_better=True),
+        Measure("max_label_accuracy", "share of the rows whose class the curious parties infer", 1.0),
+        Measure("min_accuracy", "share of the rows that the model classifies correctly", 0.0, more_is_better=True),
     )
 }
 COLUMNS = ("max_gain", "leaking_columns", "exact_columns")  # measures of what attacks find in columns
@@ -74,7 +74,7 @@ COLUMNS = ("max_gain", "leaking_columns", "exact_columns")  # measures of what a
 
 @dataclass(frozen=True)
 class Breach:
-    """What broke a condition: a column, or, of a measure that is about no column, the situation as a whole."""
+    """What violated a condition: a column or, for measures that are not per column, the situation as a whole."""
 
     attack: str  # the one that does worst; empty of a model's accuracy
     unknown: float | None  # the share of unknown columns at which it does
@@ -101,7 +101,7 @@ class Condition:
         return f"{name}{self.sign}{self.limit:.12g}"
 
     def allows(self, value: float, low: float, high: float) -> bool:
-        """Whether a value with its interval is good enough: by its worse end, or by its mean."""
+        """Whether a value passes: by the worse end of its interval, or by its mean."""
         end = low if self.measure.more_is_better else high
         return COMPARISONS[self.sign](value if self.mean else end, self.limit)
 
@@ -130,7 +130,7 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """A gate from its expression; nothing in it is ever run."""
+        """Parse a gate; its text is never evaluated as code."""
         if len(text) > LONGEST:
             raise BadInput(f"gate: expected at most {LONGEST:,} characters, got {len(text):,}")
         parts = re.split(r"\band\b", text, flags=re.IGNORECASE)
@@ -172,7 +172,7 @@ class Outcome:
 
 
 def _condition(text: str) -> Condition:
-    """One comparison, refused where it is no sentence or cannot tell a leak from none."""
+    """One comparison, refused if it is malformed or cannot distinguish a leak from none."""
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise BadInput(
@@ -189,16 +189,18 @@ def _condition(text: str) -> Condition:
 
 
 def _check_sense(condition: Condition) -> None:
-    """A condition that always or never holds is a mistake, as is one that asks for a leak."""
+    """Refuse a condition that always or never holds, or one that requires a leak."""
     measure, sign, words = condition.measure, condition.sign, condition.words
     if measure.counts and not condition.limit.is_integer():
         raise BadInput(f"gate: '{measure.name}' is a number of columns, so '{words}' needs a whole number")
     if measure.counts and condition.mean:
         raise BadInput(f"gate: '{measure.name}' is a number of columns without an interval; write it without mean()")
     if sign == "==" and not measure.counts:
-        raise BadInput(f"gate: '{measure.name}' is hardly ever equal to a number; compare it with < or > in '{words}'")
+        raise BadInput(f"gate: '{measure.name}' is continuous; compare it with < or > instead of == in '{words}'")
     if sign in TURNED and sign.startswith(">") != measure.more_is_better:
-        raise BadInput(f"gate: '{words}' asks for the bad case; say what must hold: {measure.name}{TURNED[sign]}...")
+        raise BadInput(
+            f"gate: '{words}' requires the unsafe case; write what must hold: {measure.name}{TURNED[sign]}..."
+        )
     holds = COMPARISONS[sign]
     if not holds(measure.best, condition.limit) and sign != "==":
         raise BadInput(f"gate: '{words}' can never hold; '{measure.name}' is {measure.best:g} at best")
@@ -226,7 +228,7 @@ def _measured(condition: Condition, situation: Situation, parts: list[Summary], 
 
 
 def _largest(condition: Condition, situation: Situation, found: Sequence[Breach]) -> Check:
-    """A measure that is the worst of several values: each of them must be good enough."""
+    """A measure that is the worst of several values: each of them must pass."""
     if not found:
         return Check(condition, situation, False, None)
     worst = min if condition.measure.more_is_better else max
@@ -256,7 +258,7 @@ def _rank(breach: Breach) -> int:
 
 
 def _of_column(summary: Summary, verdict: Verdict) -> Breach:
-    """A gain below 0, an attack that does worse than guessing, counts as 0 however wide its interval is."""
+    """A gain below 0 (an attack worse than guessing) counts as 0, however wide its interval is."""
     low, high = max(0.0, verdict.gain - verdict.margin), min(1.0, verdict.gain + verdict.margin)
     value = max(0.0, verdict.gain)
     if verdict.gain <= 0:
@@ -266,7 +268,7 @@ def _of_column(summary: Summary, verdict: Verdict) -> Breach:
 
 
 def _labels(trials: Sequence[Finding]) -> list[Breach]:
-    """Classes that attacks guessed, by attack and share of unknown columns."""
+    """Classes that attacks inferred, by attack and share of unknown columns."""
     told = group([f for f in trials if f.score.label_accuracy is not None], lambda f: (f.attack, f.unknown))
     return [
         _of_rows(attack, unknown, [f.score.label_accuracy or 0.0 for f in found], found)

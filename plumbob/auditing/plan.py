@@ -1,7 +1,7 @@
 """The plan of an audit: what a user writes in YAML, checked before any work starts.
 
-Every key is documented in docs/plan.md. Short forms (`data: breast`, `threats: [active]`) are expanded first, so that
-each place of the plan has one shape and a wrong key can be answered with the right one.
+docs/plan.md documents every key. Short forms (`data: breast`, `threats: [active]`) are expanded first, so that
+each place of the plan has one shape and an unknown key can be answered with the right one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Part(BaseModel):
 
 
 class PartyPlan(_Part):
-    """One party: its own file, or its columns of the common one."""
+    """One party: its own file, or its columns of the shared one."""
 
     file: Path | None = None
     columns: tuple[str, ...] | None = None
@@ -67,7 +67,7 @@ class RulesPlan(_Part):
 
 
 class DataPlan(_Part):
-    """A built-in data set by name, one file dealt out by columns, a file per party, or a run that was recorded."""
+    """A built-in data set by name, one file split by columns, a file per party, or a recorded run."""
 
     name: str | None = None
     file: Path | None = None
@@ -90,21 +90,23 @@ class DataPlan(_Part):
                 if key != "recorded" and getattr(self, key) != type(self).model_fields[key].get_default(
                     call_default_factory=True
                 ):
-                    raise ValueError(f"a recorded run brings its own data, so '{key}' does not go with 'recorded'")
+                    raise ValueError(
+                        f"a recorded run contains its own data, so '{key}' cannot be combined with 'recorded'"
+                    )
             return self
         own_files = [name for name, party in self.parties.items() if party.file is not None]
         sources = [self.name is not None, self.file is not None, bool(own_files)]
         if sum(sources) != 1:
             raise ValueError("name one source: a data set ('name'), one 'file', a 'file' for each party, or 'recorded'")
         if self.name is None and not self.label:
-            raise ValueError("say which column is the label ('label')")
+            raise ValueError("name the label column ('label')")
         if self.name is None and len(self.parties) < 2:
             raise ValueError("name at least two parties ('parties')")
         if own_files and len(own_files) < len(self.parties):
             missing = next(name for name in self.parties if name not in own_files)
-            raise ValueError(f"party '{missing}' has no 'file', while others have")
+            raise ValueError(f"party '{missing}' has no 'file', but other parties do")
         if own_files and not self.id:
-            raise ValueError("rows of several files are aligned by an id column: say which ('id')")
+            raise ValueError("rows of several files are aligned by an id column; name it ('id')")
         if self.file is not None or (self.name is not None and self.parties):
             for name, party in self.parties.items():
                 if not party.columns:
@@ -112,32 +114,32 @@ class DataPlan(_Part):
         if self.name is not None:
             for key in ("label", "label_bins", "id"):
                 if getattr(self, key) is not None:
-                    raise ValueError(f"'{key}' is for your own files; the data set '{self.name}' has its own")
+                    raise ValueError(f"'{key}' is for your own files; the data set '{self.name}' defines its own")
             if self.tiles is not None and registry.find(self.name).kind != "image":
-                raise ValueError(f"'tiles' are for pictures; the data set '{self.name}' is a table")
+                raise ValueError(f"'tiles' is for images; the data set '{self.name}' is a table")
             if self.pictures and self.parties:
-                raise ValueError(f"'{self.name}' is dealt out as tiles ('tiles'), so it takes no 'parties'")
+                raise ValueError(f"'{self.name}' is split into tiles ('tiles'), so it takes no 'parties'")
         elif self.tiles is not None:
-            raise ValueError("'tiles' are for data sets of pictures ('name'), not for your own tables")
+            raise ValueError("'tiles' is for image data sets ('name'), not for your own tables")
         if self.active is not None and self.parties and self.active not in self.parties:
             raise ValueError(f"the active party '{self.active}' is not one of the parties: {', '.join(self.parties)}")
         if self.active is None and self.parties and not own_files:
-            raise ValueError("say which party holds the label ('active')")
+            raise ValueError("name the party that holds the label ('active')")
         return self
 
     @property
     def pictures(self) -> bool:
-        """Whether it is a data set of pictures, which are dealt out as tiles."""
+        """Whether it is an image data set, which is split into tiles."""
         return self.name is not None and registry.find(self.name).kind == "image"
 
     @property
     def given(self) -> bool:
-        """Whether the plan says who holds what, so that no columns are dealt out at random."""
+        """Whether the plan says which party holds which columns, so that none are assigned at random."""
         return bool(self.parties) or self.pictures or self.recorded is not None
 
 
 class ThreatPlan(_Part):
-    """Who is curious and what it knows: a built-in threat, changed where keys are given."""
+    """Who is curious and what it knows: a built-in threat, modified by the given keys."""
 
     name: str = "active"
     colluding: tuple[str, ...] | None = None
@@ -181,7 +183,7 @@ _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Sche
 
 
 def _by_signature(kind: Callable[..., object] | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings in the order in which their kind takes them; those that it does not know last, to be refused."""
+    """Settings in the order of the constructor; unknown ones last, to be refused."""
     places = [] if kind is None else list(signature(kind).parameters)
     return dict(sorted(settings.items(), key=lambda one: places.index(one[0]) if one[0] in places else len(places)))
 
@@ -195,9 +197,9 @@ class Chosen(_Part):
     @field_validator("settings")
     @classmethod
     def _in_order(cls, settings: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """In the order of the constructor: titles, and the seeds made of them, do not hang on the order in the plan."""
+        """In the order of the constructor: titles, and the seeds made from them, do not depend on the order in the plan."""
         if "name" in settings:
-            raise ValueError("'name' is no setting; it stands beside 'settings'")
+            raise ValueError("'name' is not a setting; put it next to 'settings'")
         return cls._ordered(str(info.data.get("name")), settings)
 
     @classmethod
@@ -206,13 +208,13 @@ class Chosen(_Part):
 
     @property
     def title(self) -> str:
-        """The name, with the settings where there are any: what findings are told apart by."""
+        """The name with any settings: what identifies it in findings."""
         settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         return f"{self.name} ({settings})" if settings else self.name
 
 
 class ProtocolPlan(Chosen):
-    """A protocol and its settings; or a model that exists already, with its file and the columns it reads, in order."""
+    """A protocol and its settings; or an existing model, with its file and its input columns in order."""
 
     model: Path | None = None
     columns: tuple[str, ...] | None = None
@@ -225,11 +227,11 @@ class ProtocolPlan(Chosen):
     @model_validator(mode="after")
     def _one_model(self) -> ProtocolPlan:
         if self.model is None and (self.columns is not None or self.sha256 is not None):
-            raise ValueError("'columns' and 'sha256' go with a 'model'; name its file")
+            raise ValueError("'columns' and 'sha256' need a 'model'; name its file")
         if self.model is not None and self.settings:
-            raise ValueError("'settings' are for training, and the model of 'model' is trained; leave them out")
+            raise ValueError("'settings' are for training, but the given 'model' is already trained; remove them")
         if self.model is not None and (self.name == SplitModels.name or PROTOCOLS[self.name].phase == "training"):
-            raise ValueError(f"'{self.name}' takes no 'model'; leave out 'name', the file says what it is")
+            raise ValueError(f"'{self.name}' takes no 'model'; remove 'name', the file determines the protocol")
         return self
 
     @property
@@ -238,7 +240,7 @@ class ProtocolPlan(Chosen):
 
     def protocol(self) -> Protocol:
         if "open_all" in self.settings:  # what the curious do is the threat's to say
-            raise BadInput(f"protocol '{self.name}': 'open_all' is for studies in Python, not for plans")
+            raise BadInput(f"protocol '{self.name}': 'open_all' is available in Python only, not in plans")
         code = self.settings.get("code")
         settings = self.settings if code is None else {**self.settings, "code": code_named(code)}
         return protocol_named(self.name, **settings)
@@ -305,38 +307,38 @@ class Plan(_Part):
         for kind, chosen in (("protocol", self.protocols), ("defence", self.defences)):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
-                raise ValueError(f"a {kind} is listed twice with the same settings: {', '.join(titles)}")
+                raise ValueError(f"duplicate {kind} with the same settings: {', '.join(titles)}")
         self._check_recorded()
         for kind, names in (("threat", [t.name for t in self.threats]), ("attack", list(self.attacks or ()))):
             if len(set(names)) < len(names):
-                raise ValueError(f"every {kind} needs a name of its own, got {', '.join(names)}")
+                raise ValueError(f"every {kind} needs a unique name, got {', '.join(names)}")
         if self.data.given and self.unknown is not None:
-            what = "names 'parties'" if self.data.parties else "deals pictures out as tiles"
+            what = "names 'parties'" if self.data.parties else "splits images into tiles"
             what = what if self.data.recorded is None else "names a recorded run"
-            raise ValueError(f"'unknown' deals columns out at random, but the plan {what}; drop one of them")
+            raise ValueError(f"'unknown' assigns columns at random, but the plan {what}; remove one of them")
         return self
 
     def _check_recorded(self) -> None:
-        """A recorded run is judged as it is: what would change it is refused."""
+        """A recorded run is audited unchanged: keys that would change it are refused."""
         if self.data.recorded is None:
             return
         fixed = {"trials": self.trials in (None, 1), "rows": self.rows is None, "train_share": self.train_share == 0.5}
         fixed["defences"] = all(defence.name == "none" for defence in self.defences)
         for key, right in fixed.items():
             if not right:
-                raise ValueError(f"a recorded run is judged as it is, so '{key}' does not go with 'recorded'")
+                raise ValueError(f"a recorded run is audited unchanged, so '{key}' cannot be combined with 'recorded'")
 
     def of_recording(self, protocol: str) -> Plan:
-        """The same plan for a recorded run of that protocol, with the threat that fits it where the plan is silent."""
+        """The same plan for a recorded run of that protocol, with the applicable threat if the plan names none."""
         if "protocols" in self.model_fields_set and [part.title for part in self.protocols] != [protocol]:
             named = ", ".join(part.title for part in self.protocols)
-            raise BadInput(f"'protocols': the recorded run is of {protocol}, the plan names {named}; leave them out")
+            raise BadInput(f"'protocols': the recorded run used {protocol}, the plan names {named}; remove them")
         usual = ThreatPlan(name="active-training" if PROTOCOLS[protocol].phase == "training" else "active")
         threats = self.threats if "threats" in self.model_fields_set else (usual,)
         return self.model_copy(update={"protocols": (ProtocolPlan(name=protocol),), "threats": threats})
 
     def filled(self) -> Plan:
-        """The same plan with the effort's numbers where it is silent, so that it can be kept and repeated."""
+        """The same plan with the effort's numbers filled in, so that it can be stored and repeated."""
         values = dict(EFFORTS[self.effort])
         if self.data.recorded is not None:
             return self.model_copy(update={"trials": 1})
@@ -349,7 +351,7 @@ class Plan(_Part):
         """The same plan with the defence sweep, and with a white-box and a black-box threat."""
         if self.data.recorded is not None:
             raise BadInput(
-                "a recorded run is judged as it is: no defence can be tried on it; sweep a protocol of Plumbob's"
+                "a recorded run is audited unchanged, so no defence can be tried on it; sweep one of Plumbob's own protocols"
             )
         protocols = [part.protocol() for part in self.protocols]
         every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.every()]
@@ -366,7 +368,7 @@ class Plan(_Part):
         return self.attacks if self.attacks is not None else tuple(n for n, a in attacks().items() if a.by_default)
 
     def to_yaml(self, folder: Path) -> str:
-        """The plan as YAML that gives the same plan back when read from a file in that folder."""
+        """The plan as YAML that gives the same plan when read from a file in that folder."""
         raw = self.model_dump(mode="json", exclude_none=True)
         for part in (raw["data"], *raw["data"]["parties"].values(), *raw["protocols"]):
             for key in PATHS:
@@ -376,7 +378,7 @@ class Plan(_Part):
 
     @property
     def digest(self) -> str:
-        """A hash of what is audited; what is asked of the findings afterwards does not change them."""
+        """A hash of what is audited; keys that only concern the evaluation of findings are left out."""
         return hashlib.sha256(
             bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
         ).hexdigest()
@@ -388,20 +390,20 @@ class Plan(_Part):
 
 
 def in_yaml(raw: object, **options: Any) -> str:
-    """YAML in which letters stay as they are, and characters that turn the direction of writing are escaped."""
+    """YAML with letters unchanged and text-direction characters escaped."""
     text = str(yaml.safe_dump(raw, allow_unicode=True, **options))
     unseen = any(unicodedata.category(char) in ("Cf", "Zl", "Zp") for char in text)
     return str(yaml.safe_dump(raw, **options)) if unseen else text
 
 
 def check_gate(plan: Plan) -> Gate | None:
-    """The plan's gate, refused where no threat of the plan could ever answer it."""
+    """The plan's gate, refused if no threat of the plan can ever satisfy it."""
     if plan.gate is None:
         return None
     gate = Gate.parse(plan.gate)
     if gate.about_labels and all(threat.threat().active for threat in plan.threats):
         raise BadInput(
-            "gate: 'max_label_accuracy' is about curious parties without the label; "
-            "every threat of the plan has the active party among them"
+            "gate: 'max_label_accuracy' applies to curious parties without the label, "
+            "but every threat of the plan includes the active party"
         )
     return gate

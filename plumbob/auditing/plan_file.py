@@ -1,4 +1,4 @@
-"""From what a user wrote to a plan: YAML read without its traps, short forms written out, a mistake told in one sentence."""
+"""From YAML to a plan: safe parsing, short forms expanded, every mistake reported in one sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEEPEST = 50  # brackets within brackets
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML without aliases: nothing in a plan needs them, and a few lines of them can stand for gigabytes."""
+    """YAML without aliases: no plan needs them, and a few lines of them can expand to gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.events.AliasEvent):
@@ -43,20 +43,20 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read_plan(path: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
-    """A plan from a YAML file; paths in it are taken from the file's folder. Without `look`, no file it names is touched."""
+    """A plan from a YAML file; its paths are relative to the file's folder. Without `look`, no file it names is opened."""
     try:
         if path.stat().st_size > PLAN_LIMIT:
-            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes, the most a plan may have")
+            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes, too large for a plan")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise BadInput(f"no plan at {path}") from error
+        raise BadInput(f"no plan file at {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
     return plan_from_text(text, str(path), path.parent, trust=trust, look=look)
 
 
 def plan_from_text(text: str, source: str, folder: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
-    """A plan from YAML; paths in it are taken from `folder`."""
+    """A plan from YAML; its paths are relative to `folder`."""
     try:
         raw = yaml.load(text, _PlainLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -71,7 +71,7 @@ def plan_from_text(text: str, source: str, folder: Path, *, trust: Trust = NO_CO
 def make_plan(
     raw: Any, source: str = "plan", folder: Path = Path(), *, trust: Trust = NO_CODE, look: bool = True
 ) -> Plan:
-    """A checked plan from plain data, with one clear sentence if it is wrong. Only the caller can trust code, no plan can.
+    """A checked plan from plain data, or one clear sentence if it is invalid. Only the caller can allow code, never the plan.
 
     Where a plan says what a model's file is (`name`) and holds (`sha256`), the file is not opened; without `look` none is.
     """
@@ -86,7 +86,7 @@ def make_plan(
     except ValidationError as error:
         raise BadInput(f"{source}: {_sentence(error)}") from error
     except UnicodeEncodeError as error:
-        raise BadInput(f"{source}: it holds half a character (a lone surrogate); write whole ones") from error
+        raise BadInput(f"{source}: it contains an invalid character (a lone surrogate)") from error
     except RecursionError as error:
         raise BadInput(f"{source}: nested too deeply") from error
     except BadInput as error:
@@ -94,7 +94,7 @@ def make_plan(
 
 
 def _expanded(raw: Mapping[str, Any], folder: Path, trust: Trust, look: bool) -> dict[str, Any]:
-    """Short forms written out, and relative paths made relative to the plan's folder."""
+    """Expand short forms, and resolve relative paths from the plan's folder."""
     plan = dict(raw)
     folder = folder.resolve() if look else folder.absolute()
     if isinstance(plan.get("data"), str):
@@ -115,8 +115,8 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust: Trust, look: bool) ->
         plan["attacks"] = [plan["attacks"]]
     if isinstance(plan.get("attacks"), list) and any(isinstance(attack, Mapping) for attack in plan["attacks"]):
         raise BadInput(
-            "'attacks': expected names, such as [cafe, dlg], got keys and values; a plan runs attacks with their default "
-            "settings, others are for Python"
+            "'attacks': expected names, such as [cafe, dlg], got keys and values; in a plan, attacks have their default "
+            "settings, other settings need Python"
         )
     if isinstance(plan.get("unknown"), int | float):
         plan["unknown"] = [plan["unknown"]]
@@ -124,7 +124,7 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust: Trust, look: bool) ->
 
 
 def _expanded_model(protocol: Any, trust: Trust) -> Any:
-    """A protocol with a model: the file says which protocol it is, and what its bytes are."""
+    """A protocol with a model: the file determines the protocol and the checksum."""
     if not isinstance(protocol, Mapping) or not isinstance(protocol.get("model"), str):
         return protocol
     path, found = Path(protocol["model"]), dict(protocol)
@@ -149,7 +149,7 @@ def _expanded_data(data: dict[str, Any], folder: Path, look: bool) -> dict[str, 
 
 
 def _rooted(entry: Any, folder: Path, look: bool) -> Any:
-    """An entry whose paths start from the root; links on the way are followed only where files may be looked at."""
+    """An entry with absolute paths; links are followed only if files may be opened."""
     if not isinstance(entry, Mapping):
         return entry
     paths = {key: entry[key] for key in PATHS if isinstance(entry.get(key), str)}
@@ -157,11 +157,11 @@ def _rooted(entry: Any, folder: Path, look: bool) -> Any:
     try:
         return dict(entry) | {key: str(path.resolve() if look else path) for key, path in rooted.items()}
     except (ValueError, OSError, RuntimeError) as error:  # a zero byte, a name too long, links in a circle
-        raise BadInput(f"'{next(iter(paths))}': expected the path of a file, got one that no file can have") from error
+        raise BadInput(f"'{next(iter(paths))}': expected the path of a file, got an invalid path") from error
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first problem pydantic found, in one sentence with the place and, for a wrong key, the right one."""
+    """The first problem that pydantic found, in one sentence with the place and, for an unknown key, the closest one."""
     first = error.errors()[0]
     place = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":

@@ -1,4 +1,4 @@
-"""Pre-processing check (luo2021, Section VII): what can be told before anything is trained.
+"""Pre-processing check (luo2021, Section VII): warnings that are possible before anything is trained.
 
 A party with at most c - 1 columns can be solved for exactly; a column that correlates strongly with the active
 party's can be guessed from them. Both are known before the collaboration starts.
@@ -20,7 +20,7 @@ SAME = 1 - 1e-5  # from which one column is the other; secret shares are exact t
 
 @dataclass(frozen=True)
 class Caution:
-    """One reason for care, before training."""
+    """One warning before training."""
 
     party: str
     reason: str  # classes or correlation
@@ -28,14 +28,14 @@ class Caution:
 
 
 def secure_correlations(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Correlations of two parties' columns on secret shares: each standardises its own, and only the means are opened."""
+    """Correlations of two parties' columns on secret shares: each standardises its own, and only the means are revealed."""
     return mean_products(standardised(a), standardised(b))
 
 
 def precheck(federation: Federation, strong: float = STRONG, *, secure: bool = False) -> list[Caution]:
-    """Reasons for care for each passive party; none means that these two checks found nothing, not that all is safe.
+    """Warnings for each passive party; none means that these two checks found nothing, not that the party is safe.
 
-    With `secure` the correlations are computed on secret shares, so that no party shows a column to another.
+    With `secure` the correlations are computed on secret shares, so that no party reveals a column to another.
     """
     between = secure_correlations if secure else correlations
     classes = len(federation.classes)
@@ -48,8 +48,8 @@ def precheck(federation: Federation, strong: float = STRONG, *, secure: bool = F
                 Caution(
                     name,
                     "classes",
-                    f"'{name}' brings {len(party.columns)} columns and there are {classes} classes: scores of a logistic "
-                    f"regression are {classes - 1} equations, enough to solve for every value",
+                    f"'{name}' has {len(party.columns)} columns and there are {classes} classes: scores of a logistic "
+                    f"regression give {classes - 1} equations, enough to solve for every value",
                 )
             )
         strongest = np.abs(between(own, party.values)).max(axis=0, initial=0.0)

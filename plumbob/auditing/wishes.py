@@ -1,4 +1,4 @@
-"""What somebody wants audited, as far as it was said, and what fits it: threats, protocols and defences to offer."""
+"""What the user wants audited, as far as given, and the threats, protocols and defences that apply to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbob.trust import NO_CODE, Trust
 
 @dataclass(frozen=True)
 class Wishes:
-    """What somebody wants audited, as far as it was said."""
+    """What the user wants audited, as far as given."""
 
     data: str = ""
     parties: dict[str, Path] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class Wishes:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The protocols by name: those that were said, and those of the models."""
+        """The protocols by name: those requested, and those of the models."""
         return (*self.protocols, *(read_model(path, trust=self.trust).kind for path in self.models))
 
     @property
     def enough(self) -> bool:
-        """Whether nothing is missing that has no default."""
+        """Whether everything without a default was given."""
         return bool(self.data or (self.parties and self.id and self.label))
 
 
@@ -63,7 +63,7 @@ def named_files(pairs: Iterable[str]) -> dict[str, Path]:
         if not (name.strip() and sign and file.strip()):
             raise BadInput(f"--party: expected NAME=FILE, such as bank=bank.csv, got '{pair}'")
         if name.strip() in found:
-            raise BadInput(f"--party: '{name.strip()}' is named twice; every party has one file")
+            raise BadInput(f"--party: duplicate party '{name.strip()}'; every party has one file")
         found[name.strip()] = Path(file.strip()).expanduser()
     return found
 
@@ -79,14 +79,14 @@ def opened(
 
 
 def common(frames: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Columns that every file has, those without repeated values first: where ids are likely."""
+    """Columns that every file has, those without duplicate values (likely ids) first."""
     first, *others = frames.values()
     shared = [str(column) for column in first.columns if all(column in other.columns for other in others)]
     return sorted(shared, key=lambda column: not first[column].is_unique)
 
 
 def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str]) -> list[str]:
-    """Built-in threats that some attack fits on one of the protocols, and that these parties can make up."""
+    """Built-in threats with an applicable attack on one of the protocols, and possible with these parties."""
     names = parties or ("active", "passive")
     fitting = []
     for threat in THREATS.values():
@@ -100,7 +100,7 @@ def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str
 
 
 def fitting_protocols(threats: Sequence[str]) -> list[str]:
-    """Protocols on which some attack fits one of the threats."""
+    """Protocols on which some attack applies to one of the threats."""
     known = [THREATS[name] for name in threats if name in THREATS]
     kinds = tuple(PROTOCOLS)
     return [name for name in kinds if any(a.why_not(name, threat) is None for a in _usual() for threat in known)]
@@ -112,7 +112,7 @@ def _usual() -> list[Attack]:
 
 
 def fitting_defences(wishes: Wishes) -> list[str]:
-    """Defences that change something on one of the protocols, and `none`; a model that exists already is not trained anew."""
+    """Defences that have an effect on one of the protocols, and `none`; existing models are not retrained."""
     chosen = [(protocol_named(name), place >= len(wishes.protocols)) for place, name in enumerate(wishes.kinds)]
     named = {name: defence_named(name) for name in DEFENCES}
     return [

@@ -19,14 +19,14 @@ TRACEBACK = "PLUMBOB_TRACEBACK"  # set it to see tracebacks of our own mistakes
 
 
 def main() -> None:
-    """Entry point: bad input is one sentence and exit code 2, an interruption is 130; what is done is kept."""
+    """Entry point. Bad input is one sentence and exit code 2; an interruption is exit code 130 and keeps finished work."""
     signal.signal(signal.SIGINT, interrupt)
     try:
         app()
     except BadInput as error:
         _stop(str(error), 2)
     except Interrupted:
-        _stop("interrupted; what is done is kept, the same command goes on from there", 130)
+        _stop("interrupted; finished work is kept, run the same command again to continue", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         sys.exit(0)
@@ -41,17 +41,17 @@ def main() -> None:
 
 
 def _mistake(error: Exception) -> str:
-    """Where Plumbob itself failed, without the message: those of libraries often hold cells of the data."""
+    """Where Plumbob itself failed, without the exception's message: messages of libraries often contain cells of the data."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "plumbob" in Path(frame.filename).parts]
     place = f" in {Path(ours[-1].filename).name}, line {ours[-1].lineno}" if ours else ""
     return (
-        f"a mistake of Plumbob's own: {type(error).__name__}{place}; please report it; {TRACEBACK}=1 shows the whole "
+        f"internal error: {type(error).__name__}{place}; please report it; {TRACEBACK}=1 shows the whole "
         "traceback, which may hold private values"
     )
 
 
 def _stop(sentence: str, code: int) -> NoReturn:
-    """One line on stderr. Names in it come from files: what would steer the terminal is left out."""
+    """One line on stderr. Names in it come from files, so terminal control characters are removed."""
     from plumbob.report.answer import plain
 
     print(f"plumbob: {' '.join(plain(sentence).split())}", file=sys.stderr)

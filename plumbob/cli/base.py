@@ -1,4 +1,4 @@
-"""What the commands share: the program itself, the bar that shows progress, Control-C."""
+"""What the commands share: the program, the progress bar, Control-C."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from plumbob import __version__
 
 app = typer.Typer(
     name="plumbob",
-    help="Find the leaks in vertical federated learning: audit a federation you take part in, on data you may use.",
+    help="Find leaks in vertical federated learning. Audit only federations you take part in and data you may use.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-data_app = typer.Typer(help="The data sets Plumbob knows.", no_args_is_help=True)
+data_app = typer.Typer(help="List, verify and download known data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class Effort(StrEnum):
@@ -43,15 +43,15 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Find the leaks in vertical federated learning."""
+    """Find leaks in vertical federated learning."""
 
 
 @contextmanager
 def progress(doing: str, what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left when a person watches, nothing otherwise."""
+    """A progress bar with the time left if stderr is a terminal, else nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done, total: None
@@ -65,7 +65,7 @@ def progress(doing: str, what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 class Interrupted(BaseException):
-    """Control-C. A type of our own, so that no library on the way answers it in our place."""
+    """Control-C. A separate type, so that no library catches it first."""
 
 
 def interrupt(number: int, frame: FrameType | None) -> NoReturn:

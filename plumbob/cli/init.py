@@ -1,4 +1,4 @@
-"""`plumbob init`: a commented plan from flags and questions."""
+"""`plumbob init`: write a commented plan from options and questions."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
 
 
 Parties = Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")]
-DataName = Annotated[str, typer.Option(help="Or the name of a data set of `plumbob data list`.")]
-IdColumn = Annotated[str, typer.Option("--id", help="The column with the ids, in every file.")]
+DataName = Annotated[str, typer.Option(help="Or a data set from `plumbob data list`.")]
+IdColumn = Annotated[str, typer.Option("--id", help="The id column; the same name in every file.")]
 Label = Annotated[str, typer.Option(help="The label column.")]
-LabelBins = Annotated[int | None, typer.Option(help="Cut a label of many numbers into so many classes.")]
-Active = Annotated[str, typer.Option(help="The party with the label, if several files have it.")]
-Ignored = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
-Sample = Annotated[int | None, typer.Option(min=40, help="So many rows, for files larger than memory or to save time.")]
-Protocols = Annotated[list[str] | None, typer.Option(help="How they train and predict; may be repeated.")]
+LabelBins = Annotated[int | None, typer.Option(help="Bin a numeric label into this many classes.")]
+Active = Annotated[str, typer.Option(help="The party that holds the label, if several files have it.")]
+Ignored = Annotated[list[str] | None, typer.Option(help="A column to ignore; may be repeated.")]
+Sample = Annotated[int | None, typer.Option(min=40, help="Use a random sample of this many rows.")]
+Protocols = Annotated[list[str] | None, typer.Option(help="How the parties train and predict; may be repeated.")]
 Models = Annotated[
     list[Path] | None,
-    typer.Option(help="A model you have already (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
+    typer.Option(help="An existing model file (.onnx, .json, .ubj, .pt, .skops, .joblib); may be repeated."),
 ]
 Columns = Annotated[
-    list[str] | None, typer.Option(help="The model's inputs in order, if its file does not name them; repeated.")
+    list[str] | None,
+    typer.Option(help="One input of the model, in order, if its file does not name them; may be repeated."),
 ]
-Threats = Annotated[list[str] | None, typer.Option(help="Who is curious; may be repeated.")]
-Defences = Annotated[list[str] | None, typer.Option(help="none, sweep or names; may be repeated.")]
-HowMuch = Annotated[Effort | None, typer.Option(help="How much work the audit is.")]
-Out = Annotated[Path | None, typer.Option(help="The plan to write (default: plan.yaml).")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the plan if it is there.")]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Let the model be a pickle, which runs code.")]
+Threats = Annotated[list[str] | None, typer.Option(help="The threat model: who is curious; may be repeated.")]
+Defences = Annotated[list[str] | None, typer.Option(help="none, sweep, or the name of a defence; may be repeated.")]
+HowMuch = Annotated[Effort | None, typer.Option(help="How thorough the audit is.")]
+Out = Annotated[Path | None, typer.Option(help="The plan file to write (default: plan.yaml).")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing plan.")]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Allow pickled models, which run code when loaded.")]
 
 
 @app.command(epilog="Example: plumbob init --party bank=bank.csv --party shop=shop.csv --id id --label default")
@@ -61,7 +62,7 @@ def init(
     force: Force = False,
     trust_code: TrustCode = False,
 ) -> None:
-    """Write a commented plan from flags, or by asking where they do not say enough and a person is there."""
+    """Write a commented plan from options; in a terminal, ask for whatever they leave open."""
     from plumbob.auditing.wishes import Wishes, named_files
     from plumbob.trust import Trust
 
@@ -98,7 +99,7 @@ def _write(said: Wishes, out: Path | None, force: bool) -> None:
     place = None if asks and out is None else _free(out or Path("plan.yaml"), force)
     wishes = completed(said, _ask if asks else None, lambda sentence: say(console, plain(sentence), whole=True))
     while place is None:
-        wanted = _ask("Where is the plan written?", "plan.yaml") or "plan.yaml"
+        wanted = _ask("Where should the plan be written?", "plan.yaml") or "plan.yaml"
         try:
             place = _free(Path(wanted), force)
         except BadInput as error:
@@ -111,17 +112,17 @@ def _write(said: Wishes, out: Path | None, force: bool) -> None:
 
 
 def _free(path: Path, force: bool) -> Path:
-    """A place where a plan may be written: nothing is overwritten unasked."""
+    """A path where the plan may be written; nothing is overwritten without --force."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise BadInput(f"--out: cannot write '{path}': the parent folder does not exist, or the path is a folder")
     if path.exists() and not force:
-        raise BadInput(f"'{path}' is there already; name another file (--out) or overwrite it (--force)")
+        raise BadInput(f"'{path}' already exists; name another file (--out) or overwrite it (--force)")
     return path
 
 
 def _ask(question: str, default: str) -> str:
-    """One answer from the person at the terminal; nothing typed means the default."""
+    """One answer from the terminal; an empty answer means the default."""
     try:
         return input(f"{question}{f' [{default}]' if default else ''}\n> ")
     except EOFError as error:
-        raise BadInput("the answers ended before the last question; nothing was written") from error
+        raise BadInput("input ended before the last question; nothing was written") from error

@@ -1,4 +1,4 @@
-"""The commands that audit nothing: claims, lists, data, benchmarks, and a look at audits that were made."""
+"""The commands other than `audit` and `init`: claims, lists, data, benchmarks, and the viewer."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Listing(StrEnum):
 
 @app.command(epilog="Example: plumbob reproduce luo2021/L3 --scale smoke")
 def reproduce(
-    what: Annotated[str, typer.Argument(help="PAPER or PAPER/CLAIM; without it, every claim.")] = "",
-    scale: Annotated[Scale, typer.Option(help="smoke: seconds a claim; paper: the paper's sizes.")] = Scale.smoke,
+    what: Annotated[str, typer.Argument(help="PAPER or PAPER/CLAIM (default: every claim).")] = "",
+    scale: Annotated[Scale, typer.Option(help="smoke: seconds per claim; paper: the paper's sizes.")] = Scale.smoke,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to keep outcomes in; a claim found there is not run again.")
+        Path | None, typer.Option(help="Folder for outcomes; a claim with an outcome there is not run again.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Groups of claims to check at the same time.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of groups of claims to check in parallel.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Check the papers' claims: reproduced, contradicted (and why), or open."""
+    """Check the papers' claims: reproduced, contradicted (with the reason), or open."""
     from plumbob import papers
     from plumbob.app import environment
     from plumbob.papers.results import write_pages
@@ -68,7 +68,7 @@ def reproduce(
 
 @app.command("list", epilog="Example: plumbob list threats")
 def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_json: Json = False) -> None:
-    """List what Plumbob has: attacks, defences, protocols, threats, the matrix of what fits whom, data, claims."""
+    """List attacks, defences, protocols, threats, data sets or claims, or the matrix of which attack applies where."""
     from plumbob import listing
 
     entries = listing.entries(what.value)
@@ -80,12 +80,12 @@ def list_(what: Annotated[Listing, typer.Argument(help="What to list.")], as_jso
 
 @app.command(epilog="Example: plumbob view my-audits --port 0 --no-browser")
 def view(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; audits in folders below it count too.")],
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 picks a free one.")] = 8765,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; audits in its subfolders are included.")],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Local port; 0 picks a free one.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Browse the audits under a folder: list, filter, compare two, open reports. On this machine only; Control-C ends it."""
+    """Browse the audits in a folder: list, filter, compare two, open reports. Served on this machine only; Control-C stops it."""
     from plumbob.view.runs import Runs
     from plumbob.view.server import Server
 
@@ -94,7 +94,7 @@ def view(
         return
     try:
         with Server(folder, port) as server:
-            print(f"Audits: {server.url} (Control-C ends it)", flush=True)
+            print(f"Audits: {server.url} (Control-C stops it)", flush=True)
             if not no_browser and sys.stdout.isatty():
                 webbrowser.open(server.url)
             server.serve_forever()
@@ -104,10 +104,10 @@ def view(
 
 @app.command(epilog="Example: plumbob bench encryption --json")
 def bench(
-    words: Annotated[str, typer.Argument(help="Only benchmarks with these words in their name.")] = "",
+    words: Annotated[str, typer.Argument(help="Run only benchmarks whose name contains one of these words.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Measure speed as ratios in one run: ours against the plain loop, and cost against size."""
+    """Measure speed as ratios within one run: fast code against a plain loop, and cost against size."""
     benches = _benchmarks()
     console = Console()
     for measured in benches.run(words, Console(stderr=True) if sys.stderr.isatty() else None):
@@ -118,7 +118,7 @@ def bench(
 
 
 def _benchmarks() -> Any:
-    """They lie beside the package in the source tree and are not installed with it."""
+    """The benchmarks are in the source tree and are not installed with the package."""
     import plumbob
 
     tree = Path(plumbob.__file__).parents[1]
@@ -130,15 +130,15 @@ def _benchmarks() -> Any:
 
 @data_app.command("list", epilog="Example: plumbob data list")
 def data_list(as_json: Json = False) -> None:
-    """List the data sets, their sizes and whether their files are here."""
+    """List the data sets, their sizes and whether their files are present."""
     list_(Listing.data, as_json)
 
 
 @data_app.command("verify", epilog="Example: plumbob data verify drive")
 def data_verify(
-    names: Annotated[list[str] | None, typer.Argument(help="Data sets; all if none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets (default: all).")] = None,
 ) -> None:
-    """Compare the files with their checksums."""
+    """Verify the files against their checksums."""
     from plumbob.data import registry
     from plumbob.data.catalogue import DATA_SETS
 
@@ -148,12 +148,12 @@ def data_verify(
         grid.add_row(name, state)
     Console().print(grid)
     if any(state == "changed" for _, state in states):
-        raise BadInput("a file differs from its checksum; fetch it again")
+        raise BadInput("a file does not match its checksum; fetch it again")
 
 
 @data_app.command("fetch", epilog="Example: plumbob data fetch satellite")
 def data_fetch(names: Annotated[list[str], typer.Argument(help="Data sets to download.")]) -> None:
-    """Download data sets from their official sources, checked by size and checksum."""
+    """Download data sets from their official sources and verify size and checksum."""
     from plumbob.data import fetch
 
     for name in names:

@@ -1,4 +1,4 @@
-"""A key and a certificate for one run, made anew and signed by itself, so that its processes know each other over TLS.
+"""A fresh key and self-signed certificate for one run, so that its processes can authenticate each other over TLS.
 
 RSA of 2,048 bits with SHA-256, X.509 version 3, written as DER by hand (RFC 8017, RFC 5280). It names the loopback only and lasts
 a week: who trusts it trusts nobody else. Nothing is written to a disk; Python's ssl wants files, so `in_memory` makes some that
@@ -56,7 +56,7 @@ def self_signed(name: str = "plumbob") -> Pair:
 
 @contextmanager
 def in_memory(*texts: str) -> Iterator[tuple[str, ...]]:
-    """Paths that this process, and nobody of another user, can open while the context lasts (Linux)."""
+    """Paths that only this user's processes can open while the context lasts (Linux)."""
     opened = []
     try:
         for text in texts:

@@ -1,4 +1,4 @@
-"""Numbers as integers for encryption: fixed point, and several small integers in one large one.
+"""Numbers as integers for encryption: fixed point, and several small integers packed into a large one.
 
 A float x becomes round(2^f x). Scales add under multiplication: the product of two encoded numbers has 2 f bits.
 Packing puts v_i at bit o_i: sum_i v_i 2^(o_i), negative v_i borrowing from above. Slots are wider than their values by the
@@ -82,7 +82,7 @@ class Packing:
 
     @property
     def bits(self) -> int:
-        """Of the largest packed number with all its additions; a key fits if `largest` has at least one bit more."""
+        """Bits of the largest packed number after all additions; a key fits if its `largest` has at least one bit more."""
         return sum(self._slots)
 
     def pack(self, rows: Sequence[Sequence[int]] | NDArray[np.integer]) -> list[int]:
@@ -120,5 +120,5 @@ class Packing:
             values.append(value)
             packed = (packed - value) >> slot
         if packed:
-            raise BadInput(f"packing: more than {self.additions:,} additions, or a number that was not packed so")
+            raise BadInput(f"packing: more than {self.additions:,} additions, or a number packed differently")
         return values

@@ -22,12 +22,12 @@ Shape = tuple[int, ...]
 
 
 def from_system(shape: Shape) -> IntArray:
-    """Uniform 64-bit numbers that nobody can draw again."""
+    """Uniform 64-bit numbers from the system's secure randomness."""
     return np.frombuffer(secrets.token_bytes(8 * math.prod(shape)), dtype=np.int64).reshape(shape)
 
 
 def from_generator(rng: np.random.Generator) -> Callable[[Shape], IntArray]:
-    """The same from a generator, for simulations that must be repeated bit by bit."""
+    """The same from a generator, for simulations that must be reproducible bit by bit."""
     return lambda shape: rng.integers(-(2**63), 2**63 - 1, shape, dtype=np.int64, endpoint=True)
 
 
@@ -48,7 +48,7 @@ def pairwise_masks(parties: Sequence[str], shape: Shape, draw: Callable[[Shape],
 
 
 def fixed_point(values: NDArray[Any], bits: int, refusal: str) -> IntArray:
-    """Whole multiples of 2^-bits, as 64-bit numbers; with the given sentence where they do not fit.
+    """Integer multiples of 2^-bits as 64-bit numbers; BadInput with the given sentence if they do not fit.
 
     >>> fixed_point(np.array([1.5, -0.25]), 2, "too large").tolist()
     [6, -1]

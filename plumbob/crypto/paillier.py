@@ -1,4 +1,4 @@
-"""Paillier's encryption: sums of secrets from their ciphertexts, for one key holder who alone can open them.
+"""Paillier encryption: sums of secrets from their ciphertexts, which only the key holder can decrypt.
 
 [[m]] = (1 + m n) r^n mod n^2 with n = p q, so [[a]] [[b]] = [[a + b]] and [[a]]^k = [[k a]]. Decryption raises to p - 1
 modulo p^2, where r^n vanishes and (1 + m n)^(p-1) = 1 - m q p is left, likewise for q, and joins the two remainders.
@@ -67,7 +67,7 @@ def _prime(bits: int) -> mpz:
 
 
 class PublicKey:
-    """What everybody may know: n, and h in Z_n, the base of all masks. Without h (a key from elsewhere) one is drawn."""
+    """The public key: n, and h in Z_n, the base of all masks. Without h (a key from elsewhere) one is drawn."""
 
     def __init__(self, n: int, h: int | None = None) -> None:
         if n.bit_length() < SMALLEST or n % 2 == 0:
@@ -86,7 +86,7 @@ class PublicKey:
 
     @property
     def weak(self) -> bool:
-        """Below today's recommended size: fit for tests, to be warned about in reports."""
+        """Below the recommended size: for tests only; reports warn about it."""
         return self.bits < RECOMMENDED
 
     @property
@@ -116,13 +116,15 @@ class PublicKey:
         for place, value in enumerate(values):
             product = product * value % self._n
             if not 0 < value < self._square:
-                raise BadInput(f"ciphertext {place} of {len(values):,} is not a number that this key can have made")
+                raise BadInput(f"ciphertext {place} of {len(values):,} is not a valid ciphertext of this key")
         if gmpy2.gcd(product, self._n) != 1:
-            raise BadInput(f"one of {len(values):,} ciphertexts shares a factor with n, which no honest one does")
+            raise BadInput(
+                f"one of {len(values):,} ciphertexts shares a factor with n, so it is not a valid ciphertext"
+            )
         return Ciphertexts(self, values)
 
     def opens(self, ciphertexts: Ciphertexts, plain: Sequence[int], masks: Sequence[int]) -> bool:
-        """Whether these numbers and masks make exactly these ciphertexts: who shows both cannot lie about the numbers."""
+        """Whether these numbers and masks give exactly these ciphertexts: revealing both proves the numbers."""
         made = zip(self._unmasked(plain), masks, strict=True)
         return [a * gmpy2.powmod(r, self._n, self._square) % self._square for a, r in made] == list(ciphertexts.values)
 
@@ -133,7 +135,7 @@ class PublicKey:
             if not -largest <= number <= largest:
                 raise BadInput(
                     f"a plaintext of {number.bit_length():,} bits overflows a key of {self.bits:,} bits; "
-                    f"scale it down or take a larger key"
+                    f"scale it down or use a larger key"
                 )
         return [1 + number % self._n * self._n for number in numbers]
 
@@ -167,7 +169,7 @@ class PublicKey:
 
 
 class PrivateKey:
-    """p and q, which never leave this object: not by printing, copying or pickling it.
+    """The private key: p and q never leave this object, neither by printing nor by copying or pickling.
 
     Powers do not take constant time: the parties are played within one process, where nobody holds a clock to another.
     """
@@ -181,7 +183,7 @@ class PrivateKey:
         self.public = PublicKey(int(self._p * self._q))
 
     def decrypt(self, ciphertexts: Ciphertexts) -> list[int]:
-        """The signed integers inside."""
+        """Decrypt to signed integers."""
         key = self.public
         _same(key, ciphertexts.key)
         numbers, largest = self._opened(ciphertexts.values), key.largest
@@ -212,7 +214,7 @@ class PrivateKey:
         ]
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a private key is neither copied nor pickled; make it where it is used")
+        raise TypeError("a private key cannot be copied or pickled; create it where it is used")
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.public.bits} bits)"
@@ -309,7 +311,7 @@ class Ciphertexts:
         return products(matrix, self)
 
     def rerandomised(self) -> Ciphertexts:
-        """The same secrets under fresh masks: nobody can tell what they were computed from."""
+        """The same secrets under fresh masks, which hide what they were computed from."""
         return Ciphertexts(self.key, self.key._masked(self.values))
 
     def to_array(self) -> Bytes:
@@ -367,7 +369,7 @@ def _integers(plain: Sequence[int] | NDArray[np.generic]) -> list[int]:
     try:
         return [operator.index(number) for number in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
     except TypeError as error:
-        raise BadInput("expected a row of whole numbers for ciphertexts; encode others with FixedPoint") from error
+        raise BadInput("expected a row of integers for ciphertexts; encode other numbers with FixedPoint") from error
 
 
 def _integer_matrix(matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> Integers:
@@ -376,7 +378,7 @@ def _integer_matrix(matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> In
         matrix if isinstance(matrix, np.ndarray) else np.array([_integers(row) for row in matrix], dtype=object)
     )
     if rows.ndim != 2:
-        raise BadInput("products: expected a matrix, all of its rows equally long")
+        raise BadInput("products: expected a matrix with rows of equal length")
     if rows.dtype.kind not in "iu":
         rows = np.array([_integers(row) for row in rows], dtype=object).reshape(rows.shape)
     small = rows.size == 0 or -(2**63) < int(rows.min()) <= int(rows.max()) < 2**63

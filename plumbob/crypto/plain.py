@@ -20,7 +20,7 @@ Bytes = NDArray[np.uint8]
 
 
 class NoKey:
-    """Stands where a key pair would: it is its own public key, and opening changes nothing."""
+    """Replaces a key pair: it is its own public key, and decryption changes nothing."""
 
     bits: ClassVar[int] = 0
     weak: ClassVar[bool] = True
@@ -120,14 +120,14 @@ def key_pair(bits: int) -> KeyPair:
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
-    """Batches of one key, one after the other."""
+    """Concatenate batches of one key."""
     values = [value for batch in batches for value in batch.values]
     key = batches[0].key
     return paillier.Ciphertexts(key, values) if isinstance(key, paillier.PublicKey) else Plaintexts(values)
 
 
 def as_bytes(values: Sequence[int]) -> Bytes:
-    """Signed integers of any size as rows of bytes, high ones first, for a transcript.
+    """Signed integers of any size as rows of big-endian bytes, for a transcript.
 
     >>> integers(as_bytes([1, -300, 2**70]))
     [1, -300, 1180591620717411303424]

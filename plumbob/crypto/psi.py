@@ -29,7 +29,7 @@ def to_bytes(data: bytes) -> Bytes:
 
 
 class Client:
-    """The side that learns the intersection. Its key lives and dies with this object.
+    """The side that learns the intersection. Its key exists only in this object.
 
     >>> client, server = Client(["ann", "bob", "eve"]), Server(["eve", "ann", "joe"])
     >>> setup, response = server.answer(client.request())
@@ -54,7 +54,7 @@ class Client:
 
 
 class Server:
-    """The side that only answers. Its key lives and dies with this object."""
+    """The side that only answers. Its key exists only in this object."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self._ids = _distinct(ids, "server")
@@ -83,20 +83,20 @@ def intersect(
 
 
 def _distinct(ids: Sequence[str], role: str) -> list[str]:
-    """The ids as a list; the library silently merges equal ones, which would shift the indices it returns."""
+    """The ids as a list; the library silently merges duplicates, which would shift the returned indices."""
     listed = list(ids)
     doubled = len(listed) - len(set(listed))
     if doubled:
-        raise BadInput(f"the {role} of a set intersection gave {doubled} ids twice; ids must differ")
+        raise BadInput(f"the {role} of a set intersection gave {doubled} duplicate ids; ids must be unique")
     return listed
 
 
 def _parse(message: Any, payload: Bytes, name: str) -> Any:
-    """Fill a protobuf message from the wire; damaged bytes are the sender's fault and said so."""
+    """Parse a protobuf message; damaged bytes are reported as such."""
     from google.protobuf.message import DecodeError
 
     try:
         message.ParseFromString(np.asarray(payload, dtype=np.uint8).tobytes())
     except DecodeError as error:
-        raise BadInput(f"the {name} of a set intersection was damaged on its way") from error
+        raise BadInput(f"the {name} of a set intersection was damaged in transit") from error
     return message

@@ -1,4 +1,4 @@
-"""Correlations between two parties' columns that neither shows: Shamir's secret sharing, by mpyc.
+"""Correlations between two parties' columns without revealing them: Shamir's secret sharing, by mpyc.
 
 Each party standardises its own columns and deals every cell to three servers as points of a random line (degree 1). A
 server multiplies and adds the points it holds: products of lines are parabolas, and three points of a parabola give its
@@ -76,7 +76,7 @@ def integer_product_of(left: list[Any], right: list[Any]) -> Any:
 
 
 def sums_by_indicators(indicators: Any, numbers: list[int]) -> list[int]:
-    """The sum of the numbers in every column of an indicator matrix (rows x sums, 0 and 1), neither side shown.
+    """The sum of the numbers in every column of an indicator matrix (rows x sums, 0 and 1), revealing neither side.
 
     Numbers of any size are shared in limbs of 64 bits; the highest one keeps the sign.
 
@@ -97,5 +97,7 @@ def mean_products(a: FloatArray, b: FloatArray) -> FloatArray:
     [[-0.5, 0.25]]
     """
     if len(a) != len(b):
-        raise BadInput(f"secure products: expected as many rows on both sides, got {len(a):,} and {len(b):,}")
+        raise BadInput(
+            f"secure products: expected the same number of rows on both sides, got {len(a):,} and {len(b):,}"
+        )
     return product_of(shares_of(a), shares_of(b)) / max(1, len(a))

@@ -1,11 +1,11 @@
-"""Rows of all parties put in one shared order, by private set intersection or by showing the ids.
+"""Align the rows of all parties, by private set intersection or by revealing the ids.
 
 By `psi` the active party learns which of its rows each other party shares and sends them the list; the others learn
-the shared ids and the number of the active party's ids. By `ids` the others show the active party all their ids. All
-of it passes through `send`, so that a transcript records it.
+the shared ids and the number of the active party's ids. By `ids` the others reveal all their ids to the active party. All
+messages pass through `send`, so that a transcript records them.
 
-The active party asks the second passive party only for the ids that the first shares, and so on: nobody learns of a
-row that the federation does not use more than the intersection with those before it.
+The active party asks the second passive party only for the ids that the first shares, and so on: no party learns more
+about unused rows than the intersection with the parties before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
 def pass_on(sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
-    """The plainest channel: the receiver gets what was sent, and nobody writes it down."""
+    """The simplest channel: the receiver gets what was sent, and nothing is recorded."""
     return payload
 
 
@@ -59,7 +59,7 @@ def align(
 
 
 def canonical(ids: pd.Series) -> list[str]:
-    """Ids as text that compares equal across files: 7, 7.0, "7" and " 7 " are one id; "" is a missing one.
+    """Ids as text that compares equal across files: 7, 7.0, "7" and " 7 " are the same id; "" is a missing one.
 
     >>> canonical(pd.Series([7.0, None])), canonical(pd.Series([" 7", "007"]))
     (['7', ''], ['7', '007'])
@@ -90,7 +90,7 @@ def _ids(party: str, frame: pd.DataFrame, column: str) -> list[str]:
     """A party's ids in row order; every row must have one."""
     known = [str(name) for name in frame.columns]
     if not column:
-        raise BadInput(f"party '{party}': no id column named; name one of its columns")
+        raise BadInput(f"party '{party}': no id column was named; name one of its columns")
     if column not in known:
         raise BadInput(f"party '{party}': no id column '{column}'{suggest(column, known)}")
     ids = canonical(frame.iloc[:, known.index(column)])
@@ -98,22 +98,24 @@ def _ids(party: str, frame: pd.DataFrame, column: str) -> list[str]:
     if missing:
         raise BadInput(
             f"party '{party}': id column '{column}' has {len(missing):,} missing values, "
-            f"the first in row {missing[0]:,}; every row needs its id"
+            f"the first in row {missing[0]:,}; every row needs an id"
         )
     return ids
 
 
 def _unique(party: str, ids: Sequence[str], rule: str, notes: list[str]) -> dict[str, int]:
-    """Each id with the row that stands for it."""
+    """Each id with the row kept for it."""
     rows = {one: row for row, one in enumerate(ids)}  # a later row replaces an earlier one
     doubled = len(ids) - len(rows)
     if not doubled:
         return rows
     if rule == "refuse":
-        raise BadInput(f"party '{party}': {doubled:,} rows repeat the id of another; set 'duplicates' to first or last")
+        raise BadInput(f"party '{party}': {doubled:,} rows have duplicate ids; set 'duplicates' to first or last")
     if rule == "first":
         rows = {one: len(ids) - 1 - row for row, one in enumerate(reversed(ids))}
-    notes.append(f"party '{party}': {doubled:,} rows repeat the id of another and were dropped, the {rule} one kept")
+    notes.append(
+        f"party '{party}': {doubled:,} rows with duplicate ids were dropped; the {rule} row of each id was kept"
+    )
     return rows
 
 
@@ -140,7 +142,7 @@ def _shared(
 def _check_overlap(
     shared: int, ours: Sequence[str], theirs: Iterable[str], asked: Sequence[str], columns: Mapping[str, str]
 ) -> None:
-    """Refuse what is too little, with the likeliest reason; both files are here, so nobody is told anything."""
+    """Refuse too small an overlap and name the likely reason; both files are local, so nothing is revealed."""
     if shared >= FEWEST:
         return
     theirs = list(theirs)
@@ -148,7 +150,7 @@ def _check_overlap(
     kinds = sorted({columns[party] for party in asked})
     check = f"check the id column{'s' if len(kinds) > 1 else ''} {' and '.join(repr(kind) for kind in kinds)}"
     if len({one.lstrip("0") for one in ours} & {one.lstrip("0") for one in theirs}) >= FEWEST:
-        check += "; some files have zeros in front of ids, others do not"
+        check += "; some files have leading zeros in their ids, others do not"
     counts = f"{shared:,} of {len(ours):,} and {len(theirs):,} rows shared"
     if shared == 0:
         raise BadInput(f"ids of {names} do not overlap: {counts}; {check}")

@@ -1,7 +1,7 @@
 """The catalogue of data sets: what each is, where it comes from, under which licence, and its checksums.
 
 Variants of a set (other rows, other classes) are small differences over one entry and share its file; another coding
-of categories is a matter of `Rules`, not of an entry.
+of categories is set by `Rules`, not by an entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UCI = "https://archive.ics.uci.edu/static/public"
 
 @dataclass(frozen=True)
 class Cut:
-    """Two classes made from a number: below `at`, and from `at` on."""
+    """Two classes made from a number: below `at`, and `at` or above."""
 
     at: float
     below: str
@@ -55,7 +55,7 @@ def _uci(number: int, slug: str) -> tuple[str, ...]:
 
 _BANK = DataSet(
     "bank",
-    "phone calls of a Portuguese bank: does the client take the deposit",
+    "phone campaign of a Portuguese bank: does the client subscribe to a deposit",
     "table",
     41_188,
     20,
@@ -71,7 +71,7 @@ _BANK = DataSet(
 
 _NEWS = DataSet(
     "news",
-    "how often articles of a news site were shared, five classes by quantiles; 53 of UCI's 58 columns",
+    "shares of articles of a news site, five classes by quantiles; 53 of UCI's 58 columns",
     "table",
     39_644,
     53,
@@ -91,7 +91,7 @@ _TABLES = (
     replace(
         _BANK,
         name="bank-known",
-        summary="the rows of bank in which no cell is 'unknown'",
+        summary="the rows of `bank` without 'unknown' cells",
         rows=30_488,
         drop_rows_with="unknown",
         variant_of="bank",
@@ -99,7 +99,7 @@ _TABLES = (
     replace(
         _BANK,
         name="bank-full",
-        summary="the bank's older file: more rows, no economic indicators",
+        summary="the older file of the bank data: more rows, no economic indicators",
         rows=45_211,
         features=16,
         origin="UCI 222 Bank Marketing, bank-full; Moro, Rita, Cortez (2014), doi:10.24432/C5K306",
@@ -109,7 +109,7 @@ _TABLES = (
     ),
     DataSet(
         "breast-csv",
-        "the file behind breast, with UCI's column names",
+        "the data of `breast` with UCI's column names",
         "table",
         569,
         30,
@@ -125,7 +125,7 @@ _TABLES = (
     ),
     DataSet(
         "covertype",
-        "forest cover from maps: slope, soil, distance to water",
+        "forest cover type from map data: slope, soil, distance to water",
         "table",
         581_012,
         54,
@@ -157,7 +157,7 @@ _TABLES = (
     ),
     DataSet(
         "drive",
-        "currents of an electric motor with intact and broken parts",
+        "motor current signals of drives with intact and defective components",
         "table",
         58_509,
         48,
@@ -172,7 +172,7 @@ _TABLES = (
     ),
     DataSet(
         "mushroom",
-        "mushrooms described in words: edible or poisonous; one of the 22 columns is constant",
+        "mushrooms described by categories: edible or poisonous; one of the 22 columns is constant",
         "table",
         8_124,
         22,
@@ -189,7 +189,7 @@ _TABLES = (
     replace(
         _NEWS,
         name="news-2",
-        summary="news in two classes, cut at 1,400 shares as UCI suggests",
+        summary="`news` with two classes, split at 1,400 shares as UCI suggests",
         classes=2,
         label_bins=None,
         label_cut=Cut(1_400, "below 1400", "from 1400 on"),
@@ -198,18 +198,18 @@ _TABLES = (
     replace(
         _NEWS,
         name="news-sample",
-        summary="news with all of UCI's columns, for 9,644 of its rows",
+        summary="`news` with all of UCI's columns and 9,644 of its rows",
         rows=9_644,
         features=58,
         file="news/news_all_columns_sample.csv.gz",
         sha256="6158badd771db14f36441fb919046ba45d445d0450ccc10d23c4856d0a3120e8",
         content_sha256="61a22770950557da5ac0e30fdc5deb314e7380f3ee1e4887b29e49da6413afee",
-        unfetchable="its rows are the test part of a class competition, which no official source offers",
+        unfetchable="its rows are the test set of a course competition, which no official source offers",
         drop=("url", "timedelta"),
     ),
     DataSet(
         "nursery",
-        "applications to nursery schools, ranked; one class has two rows only",
+        "ranked applications to nursery schools; one class has only two rows",
         "table",
         12_960,
         8,
@@ -224,7 +224,7 @@ _TABLES = (
     ),
     DataSet(
         "robot",
-        "ultrasound readings of a robot that follows a wall",
+        "ultrasound readings of a wall-following robot",
         "table",
         5_456,
         24,
@@ -239,7 +239,7 @@ _TABLES = (
     ),
     DataSet(
         "satellite",
-        "Landsat pixels with their neighbours: kind of soil",
+        "Landsat pixels with their neighbours: type of soil",
         "table",
         6_435,
         36,
@@ -254,7 +254,7 @@ _TABLES = (
     ),
     DataSet(
         "student",
-        "pupils of two Portuguese schools: mathematics passed (final grade G3 of 10 or more of 20) or failed",
+        "students of two Portuguese schools: mathematics passed (final grade G3 of at least 10 of 20) or failed",
         "table",
         395,
         32,
@@ -270,7 +270,7 @@ _TABLES = (
     ),
     DataSet(
         "vehicle",
-        "silhouettes of four vehicles in shape measures",
+        "shape features of the silhouettes of four vehicles",
         "table",
         846,
         18,
@@ -288,7 +288,7 @@ _TABLES = (
 _IMAGES = (
     DataSet(
         "cifar10",
-        "small colour pictures, 32 x 32 x 3; the first 4,000 of data_batch_1",
+        "small colour images, 32 x 32 x 3; the first 4,000 of data_batch_1",
         "image",
         4_000,
         3_072,
@@ -309,12 +309,12 @@ _IMAGES = (
         3_072,
         4,
         "labels",
-        "no explicit licence; pictures from pixabay",
+        "no explicit licence; images from pixabay",
         "Linnaeus 5; Chaladze, Kalatozishvili (2017), Linnaeus 5 dataset for machine learning",
         "linnaeus5/linnaeus5.npz",
         "2454f1be0ff351d5df969399aab5572407f29c7809b253651fc0496fcb7e54cf",
         "c505cf823a670378f313b6687dd97011b22cfa23a0a5095ef82ca672cd111b9e",
-        unfetchable="its pictures were made smaller from a copy of the 256 x 256 set, which has no official address",
+        unfetchable="its images were downscaled from a copy of the 256 x 256 set, which has no official address",
     ),
     DataSet(
         "mnist",
@@ -336,7 +336,7 @@ _IMAGES = (
     ),
     DataSet(
         "yale",
-        "faces of 15 people, 32 x 32, 11 pictures of each; labels 1 to 15",
+        "faces of 15 people, 32 x 32, 11 images each; labels 1 to 15",
         "image",
         165,
         1_024,
@@ -354,7 +354,7 @@ _IMAGES = (
 _BUILT_IN = (
     DataSet(
         "breast",
-        "cell nuclei in pictures of tissue: malignant or benign; comes with scikit-learn",
+        "cell nuclei in images of tissue: malignant or benign; included in scikit-learn",
         "built-in",
         569,
         30,
@@ -365,7 +365,7 @@ _BUILT_IN = (
     ),
     DataSet(
         "digits",
-        "handwritten digits, 8 x 8; comes with scikit-learn; three pixels are constant",
+        "handwritten digits, 8 x 8; included in scikit-learn; three pixels are constant",
         "built-in",
         1_797,
         64,
@@ -376,7 +376,7 @@ _BUILT_IN = (
     ),
     DataSet(
         "synthetic-1",
-        "made at random by scikit-learn: 10 informative columns and 15 that mix them",
+        "generated by scikit-learn: 10 informative columns and 15 linear combinations of them",
         "built-in",
         100_000,
         25,
@@ -387,7 +387,7 @@ _BUILT_IN = (
     ),
     DataSet(
         "synthetic-2",
-        "made at random by scikit-learn: 20 informative columns and 30 that mix them",
+        "generated by scikit-learn: 20 informative columns and 30 linear combinations of them",
         "built-in",
         100_000,
         50,

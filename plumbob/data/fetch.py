@@ -1,8 +1,8 @@
-"""Data files from their official sources: download, convert, verify, and only then put in place.
+"""Data files from their official sources: download, convert, verify, and only then move into place.
 
 An archive is turned into the registry's form: comma separated, one header row, label last, cells as the source wrote
 them. The result must have the registry's content hash, so a source that has changed is refused, whatever its bytes.
-All work happens in a folder beside the target that is gone afterwards; the file appears whole or not at all.
+All work happens in a temporary folder beside the target; the file appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a table lies in its archive."""
+    """Where a table is in its archive, and in what form."""
 
     members: tuple[str, ...]  # file names, read one after the other; archives inside the archive are opened
     separator: str = ","  # " " stands for any white space
@@ -105,7 +105,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def fetch(name: str, *, folder: Path | None = None, urls: Sequence[str] | None = None) -> Path:
-    """Put a data set's file in the data folder and return its path; a file that is there and right is left alone.
+    """Put a data set's file in the data folder and return its path; a file that is already there and valid is kept.
 
     `urls` names other addresses of the same archives, such as a mirror inside a company.
     """
@@ -120,7 +120,7 @@ def fetch(name: str, *, folder: Path | None = None, urls: Sequence[str] | None =
     try:
         _fetch_to(target, entry, urls or entry.urls)
     except OSError as error:
-        raise BadInput(f"cannot write '{target}': {error.strerror or 'the folder cannot be used'}") from error
+        raise BadInput(f"cannot write '{target}': {error.strerror or 'the folder is not writable'}") from error
     return target
 
 
@@ -133,7 +133,7 @@ def _fetch_to(target: Path, entry: DataSet, urls: Sequence[str]) -> None:
         _convert(archives, made, entry)
         if content_digest(made) != entry.content_sha256:
             raise BadInput(
-                f"data set '{entry.name}': what {_host(urls[0])} offers is not the known data, its content hash differs"
+                f"data set '{entry.name}': what {_host(urls[0])} offers is not the expected data: its content hash differs"
             )
         target.parent.mkdir(exist_ok=True)
         made.replace(target)
@@ -143,9 +143,9 @@ def _fetch_to(target: Path, entry: DataSet, urls: Sequence[str]) -> None:
 
 
 def download(url: str, target: Path, *, limit: int = LIMIT) -> Path:
-    """Stream an address to a file, whole or with an error; the caller's folder is cleared on failure."""
+    """Download a URL to a file, completely or with an error; the caller removes its folder on failure."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise BadInput(f"cannot fetch '{url}': expected an address that begins with https:// or http://")
+        raise BadInput(f"cannot fetch '{url}': expected a URL that begins with https:// or http://")
     request = urllib.request.Request(url, headers={"User-Agent": "plumbob"})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
@@ -154,10 +154,10 @@ def download(url: str, target: Path, *, limit: int = LIMIT) -> Path:
         raise BadInput(f"{_host(url)} answered {error.code} to '{url}'; the file may have moved") from error
     except (urllib.error.URLError, TimeoutError, ConnectionError, ssl.SSLError) as error:
         raise BadInput(
-            f"cannot reach {_host(url)}: are you offline? try again later or set PLUMBOB_DATA to a folder with the data"
+            f"cannot reach {_host(url)}: check the network connection, or set PLUMBOB_DATA to a folder with the data"
         ) from error
     except http.client.HTTPException as error:
-        raise BadInput(f"{_host(url)} broke off the download of '{url}'; try again") from error
+        raise BadInput(f"{_host(url)} closed the connection during the download of '{url}'; try again") from error
     return target
 
 
@@ -175,11 +175,13 @@ def _stream(response: Any, target: Path, limit: int, url: str) -> None:
             stream.write(block)
             advance(len(block))
     if expected is not None and got != expected:
-        raise BadInput(f"{_host(url)} broke off the download of '{url}' at {got:,} of {expected:,} bytes; try again")
+        raise BadInput(
+            f"{_host(url)} closed the connection during the download of '{url}' at {got:,} of {expected:,} bytes; try again"
+        )
 
 
 class _progress:
-    """A bar on stderr when a person watches, nothing otherwise."""
+    """A progress bar if stderr is a terminal, else nothing."""
 
     def __init__(self, url: str, total: int | None) -> None:
         self._bar: Any = None
@@ -238,7 +240,7 @@ def convert_table(archive: Path, made: Path, recipe: Recipe, label: str) -> None
         writer.writerow([names[i] for i in order])
         for row in rows:
             if len(row) != len(names):
-                raise ValueError("a row is not as wide as the header")
+                raise ValueError("a row does not have as many columns as the header")
             writer.writerow([row[i] for i in order])
 
 
@@ -254,7 +256,7 @@ def _rows(archive: Path, recipe: Recipe) -> Iterator[list[str]]:
 
 
 def _member(opened: zipfile.ZipFile, name: str) -> bytes:
-    """A member by its file name, wherever it lies: in a folder, gzipped, or in an archive inside the archive."""
+    """A member by its file name, wherever it is: in a folder, gzipped, or in a nested archive."""
     for info in opened.infolist():
         base = info.filename.rsplit("/", 1)[-1]
         if base == name:
@@ -282,7 +284,7 @@ def _gunzipped(data: bytes) -> bytes:
 
 
 def _limited(stream: IO[bytes] | gzip.GzipFile) -> bytes:
-    """All bytes of a packed stream, unless it is a bomb."""
+    """All bytes of a compressed stream, unless it is a decompression bomb."""
     data = stream.read(LIMIT + 1)
     if len(data) > LIMIT:
         raise ValueError("a member unpacks to more than the limit")
@@ -290,7 +292,7 @@ def _limited(stream: IO[bytes] | gzip.GzipFile) -> bytes:
 
 
 def _mnist(archives: Sequence[Path], made: Path) -> None:
-    """The first 4,000 test pictures out of the two idx files: 16 and 8 bytes of header, then plain bytes."""
+    """The first 4,000 test images from the two idx files: headers of 16 and 8 bytes, then plain bytes."""
     pictures, labels = (np.frombuffer(_gunzipped(path.read_bytes()), dtype=np.uint8) for path in archives)
     np.savez_compressed(
         made, images=pictures[16:].reshape(-1, 28, 28)[:4_000], labels=labels[8:][:4_000].astype(np.int64)
@@ -298,7 +300,7 @@ def _mnist(archives: Sequence[Path], made: Path) -> None:
 
 
 def _cifar10(archives: Sequence[Path], made: Path) -> None:
-    """The first 4,000 pictures of the first batch: a label byte, then the red, green and blue planes."""
+    """The first 4,000 images of the first batch: a label byte, then the red, green and blue planes."""
     with tarfile.open(archives[0], "r:gz") as opened:
         member = opened.extractfile("cifar-10-batches-bin/data_batch_1.bin")
         if member is None:

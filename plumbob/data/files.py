@@ -1,7 +1,7 @@
-"""Files into frames: CSV (plain, gzipped, tab separated) and Parquet, with errors that name the place, never a value.
+"""Read files into frames: CSV (plain, gzipped, tab separated) and Parquet. Errors name the place, never a value.
 
-What pandas lets pass is checked here first: rows that are too short, a column name used twice, bytes that are not
-UTF-8. Only an empty cell is missing; `?`, `NA` or `unknown` stay the words they are, for `prepare` to judge.
+What pandas accepts silently is checked here first: rows that are too short, duplicate column names, bytes that are not
+UTF-8. Only an empty cell is missing; `?`, `NA` and `unknown` stay text, and `prepare` decides about them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def read_frame(path: Path | str, *, text: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table. Columns named in `text` keep their cells as written: ids such as `007` lose nothing."""
+    """Read a table. Columns named in `text` keep their cells as written, so that ids such as `007` stay intact."""
     path, ending = Path(path), ending_of(Path(path))
     memory.check(path, memory_need(path))
     frame = _read_parquet(path) if ending == ".parquet" else _read_csv(path, _read_bytes(path, ending), text)
@@ -39,7 +39,7 @@ def read_frame(path: Path | str, *, text: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def _check_header(path: Path, frame: pd.DataFrame) -> None:
-    """Names that are values: messages name columns, so a first row of cells must not be taken for a header."""
+    """Refuse column names that are values: messages name columns, so a row of cells must not be taken for a header."""
     for place, name in enumerate(frame.columns):
         cells = frame.iloc[:, place]
         if isinstance(cells.dtype, np.dtypes.ObjectDType):  # of Parquet, where a cell may be a list
@@ -48,25 +48,25 @@ def _check_header(path: Path, frame: pd.DataFrame) -> None:
             same = isinstance(cells.dtype, pd.StringDtype) and bool((cells == name).any())
         if same:
             raise BadInput(
-                f"'{path}': the name of column {place + 1} is also a value in it, so its first row is no header, or it has "
-                "two; put one row of names on top"
+                f"'{path}': the name of column {place + 1} is also a value in it, so the header row is missing or "
+                "repeated; put one header row at the top"
             )
 
 
 def ending_of(path: Path) -> str:
-    """What kind of file it is, once it is known to be there."""
+    """The kind of file, once it is known to exist."""
     ending = next((end for end in sorted(ENDINGS, key=len, reverse=True) if path.name.lower().endswith(end)), None)
     if not path.exists():
         raise BadInput(f"no file '{path}'{_neighbour(path)}")
     if path.is_dir():
         raise BadInput(f"'{path}' is a folder; name a file that ends in {', '.join(ENDINGS)}")
     if ending is None:
-        raise BadInput(f"'{path}' is of an unknown kind; expected a file that ends in {', '.join(ENDINGS)}")
+        raise BadInput(f"'{path}' has an unknown format; expected a file that ends in {', '.join(ENDINGS)}")
     return ending
 
 
 def memory_need(path: Path) -> int:
-    """Bytes of memory that reading the file takes; what is wrong with a broken file is said by whoever reads it."""
+    """Bytes of memory needed to read the file; errors in a broken file are reported when it is read."""
     try:
         return memory.parquet_need(path) if ending_of(path) == ".parquet" else memory.text_need(path)
     except (OSError, EOFError, zlib.error, pyarrow.ArrowException):
@@ -74,16 +74,16 @@ def memory_need(path: Path) -> int:
 
 
 def frame_of_text(path: Path, data: bytes, text: Sequence[str] = ()) -> pd.DataFrame:
-    """A table of text that is in memory already; `path` is for messages."""
+    """A table from text in memory; `path` is for messages."""
     frame = _read_csv(path, _checked_text(path, data), text)
     _check_header(path, frame)
     return frame
 
 
 def _neighbour(path: Path) -> str:
-    """A file of a similar name in the same folder, for the reader who mistyped."""
+    """A file of a similar name in the same folder, in case of a typing error."""
     if not path.parent.is_dir():
-        return f"; there is no folder '{path.parent}' either"
+        return f"; the folder '{path.parent}' does not exist"
     hint = suggest(path.name, [entry.name for entry in path.parent.iterdir()], cutoff=0.75)
     return hint if "did you mean" in hint else ""
 
@@ -92,7 +92,7 @@ def _read_bytes(path: Path, ending: str) -> bytes:
     try:
         data = gzip.decompress(path.read_bytes()) if ending.endswith(".gz") else path.read_bytes()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BadInput(f"'{path}' is not a whole gzip file; copy it again") from error
+        raise BadInput(f"'{path}' is not a complete gzip file; copy it again") from error
     except OSError as error:
         raise BadInput(f"cannot read '{path}': {error.strerror}") from error
     return _checked_text(path, data)
@@ -105,9 +105,9 @@ def _checked_text(path: Path, data: bytes) -> bytes:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"'{path}' is not UTF-8 text (line {line}); save it with the encoding UTF-8") from error
+        raise BadInput(f"'{path}' is not UTF-8 text (line {line}); save it as UTF-8") from error
     if b"\0" in data:
-        raise BadInput(f"'{path}' is not a text file: it holds zero bytes")
+        raise BadInput(f"'{path}' is not a text file: it contains NUL bytes")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     data = data.lstrip(b"\n").rstrip(b"\n")
@@ -121,7 +121,7 @@ def _read_csv(path: Path, data: bytes, text: Sequence[str]) -> pd.DataFrame:
     header = [name.strip() for name in next(_rows(data, separator))]
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
-        raise BadInput(f"'{path}' names the column '{twice[0]}' more than once; column names must differ")
+        raise BadInput(f"'{path}' has a duplicate column '{twice[0]}'; column names must be unique")
     _check_widths(path, data, separator, len(header))
     try:
         return pd.read_csv(
@@ -143,7 +143,7 @@ def _read_csv(path: Path, data: bytes, text: Sequence[str]) -> pd.DataFrame:
 
 
 def sniff(header: str, *, tab_first: bool = False) -> str:
-    """The separator that cuts the header row into most names; a comma when there is only one name.
+    """The separator that splits the header row into the most names; a comma if there is only one name.
 
     >>> sniff('age;"job, if any";y')
     ';'
@@ -160,19 +160,19 @@ def _rows(data: bytes, separator: str) -> Iterator[list[str]]:
 
 
 def _check_widths(path: Path, data: bytes, separator: str, width: int) -> None:
-    """Every row as wide as the header; pandas would fill a short row with missing values and say nothing."""
+    """Check that every row is as wide as the header; pandas would silently fill short rows with missing values."""
     widths = _quoted_widths(path, data, separator) if b'"' in data else _plain_widths(data, separator)
     wrong = np.flatnonzero((widths != width) & (widths > 0))
     if len(wrong):
-        ragged = f"{len(wrong):,} row{'s' if len(wrong) > 1 else ''}"
+        ragged = "1 row differs" if len(wrong) == 1 else f"{len(wrong):,} rows differ"
         raise BadInput(
-            f"'{path}': {ragged} not as wide as the header of {width} columns, "
+            f"'{path}': {ragged} in width from the header of {width} columns, "
             f"the first is row {wrong[0]} with {widths[wrong[0]]}"
         )
 
 
 def _plain_widths(data: bytes, separator: str) -> NDArray[np.int64]:
-    """Cells in each line of text without quotes, counted at the speed of a scan; 0 for a blank line."""
+    """Cells in each line of unquoted text, counted in one fast pass; 0 for a blank line."""
     cells = np.frombuffer(data, dtype=np.uint8)
     starts = np.concatenate([[0], np.flatnonzero(cells == ord("\n")) + 1])
     ends = np.append(starts[1:] - 1, len(cells))
@@ -181,7 +181,7 @@ def _plain_widths(data: bytes, separator: str) -> NDArray[np.int64]:
 
 
 def _quoted_widths(path: Path, data: bytes, separator: str) -> NDArray[np.int64]:
-    """The same where cells may be quoted and hold separators and line ends."""
+    """The same for text with quoted cells, which may contain separators and line breaks."""
     try:
         return np.array([len(row) for row in _rows(data, separator)], dtype=np.int64)
     except csv.Error as error:
@@ -193,11 +193,11 @@ def _spelt(separator: str) -> str:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Parquet by pyarrow; an index that was saved by name becomes a column again."""
+    """Parquet by pyarrow; a named index becomes a column again."""
     try:
         frame = pd.read_parquet(path)
     except Exception as error:  # pyarrow's own errors, of many kinds, name offsets and values
-        raise BadInput(f"'{path}' is not a Parquet file that can be read") from error
+        raise BadInput(f"'{path}' is not a readable Parquet file") from error
     named = [name for name in frame.index.names if name is not None]
     frame = frame.reset_index() if named else frame.reset_index(drop=True)
     frame.columns = pd.Index([str(name) for name in frame.columns])

@@ -1,7 +1,7 @@
-"""How much memory a table needs and how much there is: one that does not fit is refused before it is read.
+"""How much memory a table needs and how much is free: a table that does not fit is refused before it is read.
 
-What there is: the least of what the system has free, what the container's limit leaves, and PLUMBOB_MEMORY (in MB). What is
-needed is measured on the first rows of the file and scaled to its size, so it is an estimate, on the safe side.
+Free is the least of the system's available memory, the rest of the container's limit, and PLUMBOB_MEMORY (in MB). What is
+needed is measured on the first rows of the file and scaled to its size: an estimate on the safe side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMITS = (  # of a container: the limit, what is used, and how its statistics c
 
 
 def available() -> int:
-    """Bytes that may still be used."""
+    """Bytes that are free to use."""
     found = [_free(), *(room for place in _LIMITS if (room := _room(*place)) is not None)]
     own = os.environ.get(VARIABLE, "")
     if own:
@@ -40,7 +40,7 @@ def available() -> int:
 
 
 def _free() -> int:
-    """What the system says can be had without swapping."""
+    """Memory available without swapping, as the system reports it."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -51,7 +51,7 @@ def _free() -> int:
 
 
 def _room(limit: str, used: str, cached: str) -> int | None:
-    """What a container's limit leaves, files kept in memory for later not counted; nothing where it has none."""
+    """What a container's limit leaves, page cache not counted; None if there is no limit."""
     try:
         most, taken = (Path(name).read_text(encoding="ascii").strip() for name in (limit, used))
         told = dict(line.split() for line in Path(used).with_name("memory.stat").read_text("ascii").splitlines())
@@ -75,7 +75,7 @@ def text_need(path: Path) -> int:
 
 
 def parquet_need(path: Path) -> int:
-    """The same for a Parquet file, from what it says of itself."""
+    """The same for a Parquet file, from its metadata."""
     import pyarrow.parquet
 
     about = pyarrow.parquet.ParquetFile(path).metadata
@@ -84,7 +84,7 @@ def parquet_need(path: Path) -> int:
 
 
 def check(path: Path, need: int) -> None:
-    """One sentence if the table does not fit."""
+    """Refuse a table that does not fit."""
     room = available()
     if need > max(room, SMALL):
         raise BadInput(
@@ -94,7 +94,7 @@ def check(path: Path, need: int) -> None:
 
 
 def in_words(size: int) -> str:
-    """Sizes as people say them.
+    """A size in MB or GB.
 
     >>> in_words(3_500_000), in_words(12_345_678_901)
     ('4 MB', '12.3 GB')

@@ -1,6 +1,6 @@
-"""Raw columns into features: every column a number in [0, 1], every choice written down as a note.
+"""Turn raw columns into features: every column a number in [0, 1], every decision recorded in a note.
 
-What a column is, `recognise` tells; what becomes of it, the rules say. No message and no note holds a cell's value:
+`recognise` determines what a column is; the rules say what is done with it. No message or note contains a cell's value:
 tables are private, error logs are not.
 """
 
@@ -57,7 +57,7 @@ class Rules:
 
 @dataclass
 class _Notes:
-    """Decisions as they are made; columns that share one become one sentence."""
+    """Decisions in order; columns with the same decision share one sentence."""
 
     where: str
     columns: dict[str, list[str]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def prepare(
     frame = _checked_frame(frame, label, ignore, where)
     notes = _Notes(where)
     for column in ignore:
-        notes.column("left out as asked", column)
+        notes.column("ignored as requested", column)
     target = None if label is None else label_of(frame[label], label, label_bins, where, notes.sentence)
     cells = _usable(_features(frame, label, ignore, where), rules, notes)
     cells = _without_gaps(cells, rules, where, notes)
@@ -101,7 +101,7 @@ def prepare(
         cells, target = _drop_rows(cells, target, len(frame), where, notes)
     columns, values = _encode(cells, rules, notes)
     if not columns:
-        raise BadInput(f"{where} has no columns that can be features; {_why_none(notes)}")
+        raise BadInput(f"{where} has no columns usable as features; {_why_none(notes)}")
     _check_names(columns, where)
     classes = () if target is None else target.words
     codes = None if target is None else target.values.astype(np.int64)
@@ -116,7 +116,7 @@ def complete_rows(
     rules: Rules | None = None,
     where: str,
 ) -> BoolArray:
-    """Which rows lack no feature: those the rule `drop_rows` keeps.
+    """Which rows have no missing features: those that the rule `drop_rows` keeps.
 
     Aligned parties must drop the same rows, so a federation intersects these masks before it prepares any table.
     """
@@ -126,7 +126,7 @@ def complete_rows(
 
 
 def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> pd.DataFrame:
-    """The frame with its column names as text, once it is known to hold what was asked for."""
+    """The frame with its column names as text, checked for the columns that were named."""
     known = [str(column) for column in frame.columns]
     frame = frame.set_axis(known, axis=1)
     if frame.shape[1] == 0:
@@ -135,7 +135,7 @@ def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str]
         raise BadInput(f"{where} has no rows")
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
-        raise BadInput(f"{where}: column '{twice[0]}' occurs more than once; column names must differ")
+        raise BadInput(f"{where}: duplicate column '{twice[0]}'; column names must be unique")
     if label is not None and label not in known:
         raise BadInput(f"{where}: no label column '{label}'{suggest(label, known)}")
     for column in ignore:
@@ -168,7 +168,7 @@ def _unusable(cells: Cells, rules: Rules) -> str:
     if cells.kind == "identifier":
         return "dropped as identifiers"
     if cells.kind == "text":
-        return "dropped as free text or keys, too many distinct values for categories"
+        return "dropped as free text or keys: too many distinct values for categories"
     if cells.kind == "category" and rules.categories == "drop":
         return "dropped as categories, by the rule 'categories'"
     if cells.kind == "date" and rules.dates == "drop":
@@ -180,7 +180,7 @@ def _unusable(cells: Cells, rules: Rules) -> str:
 
 
 def _without_gaps(cells: list[Cells], rules: Rules, where: str, notes: _Notes) -> list[Cells]:
-    """Columns with their missing cells refused, filled, or the column gone; `drop_rows` leaves them for later."""
+    """Columns with their missing cells refused, filled, or dropped; `drop_rows` leaves them for later."""
     return [whole for one in cells if (whole := _without_gap(one, rules, where, notes)) is not None]
 
 
@@ -207,7 +207,7 @@ def _without_gap(cells: Cells, rules: Rules, where: str, notes: _Notes) -> Cells
 
 
 def _middle(cells: Cells) -> float:
-    """Median of an ordered column; the most frequent value where one between two values would mean nothing."""
+    """Median of an ordered column; the most frequent value where values have no order."""
     present = cells.values[~cells.missing]
     if cells.kind in ("number", "date"):
         return float(np.median(present))
@@ -238,7 +238,7 @@ def _drop_rows(
 
 
 def _encode(cells: list[Cells], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
-    """The final columns and their values, written once into one array."""
+    """The final columns and their values in one array."""
     cells = [_compact(one) for one in cells]
     kept = [one for one in cells if not _dropped_as_constant(one, rules, notes)]
     columns = [column for one in kept for column in _columns(one, rules, notes)]
@@ -256,14 +256,14 @@ def _encode(cells: list[Cells], rules: Rules, notes: _Notes) -> tuple[list[Colum
 
 
 def _spelt(cells: Sequence[Cells], rules: Rules) -> dict[str, str]:
-    """Names that models give indicators, `city=Oslo` or `city_Oslo`, and ours, which do not show the word."""
+    """Names that models give to indicators, `city=Oslo` or `city_Oslo`, and ours, which do not reveal the value."""
     onehot = [_compact(one) for one in cells if _is_onehot(one, rules)]
     places = [(one.name, word, i) for one in onehot for i, word in enumerate(one.words, 1)]
     return {f"{name}{sign}{word}": f"{name}={i}" for name, word, i in places for sign in "=_"}
 
 
 def _check_names(columns: Sequence[Column], where: str) -> None:
-    """An indicator is named after its value, and may so take the name of another column."""
+    """Refuse an indicator whose name is that of another column."""
     seen: set[str] = set()
     for column in columns:
         if column.name in seen:
@@ -273,7 +273,7 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
 
 
 def _compact(cells: Cells) -> Cells:
-    """Words that no row uses any more (their rows were dropped) leave no code behind."""
+    """Remove the codes of values that no row has any more, since their rows were dropped."""
     if not cells.words:
         return cells
     used, codes = np.unique(cells.values.astype(np.int64), return_inverse=True)
@@ -299,7 +299,7 @@ def _is_onehot(cells: Cells, rules: Rules) -> bool:
 def _columns(cells: Cells, rules: Rules, notes: _Notes) -> list[Column]:
     low, high = float(cells.values.min()), float(cells.values.max())
     if _is_onehot(cells, rules):
-        notes.column("categories turned into one indicator a value", cells.name)
+        notes.column("categories turned into one indicator per value", cells.name)
         # Numbered, not named: column names stand in reports, and a category's words are values.
         return [Column(f"{cells.name}={i}", "indicator", cells.name, step=1.0) for i in range(1, len(cells.words) + 1)]
     if cells.kind == "category":
@@ -312,7 +312,7 @@ def _columns(cells: Cells, rules: Rules, notes: _Notes) -> list[Column]:
 
 
 def spacing(values: FloatArray) -> float:
-    """1 for whole numbers, 0.1, 0.01, 0.001 or 0.0001 for so many decimals, 0 for more.
+    """1 for integers; 0.1, 0.01, 0.001 or 0.0001 for one to four decimals; 0 for more.
 
     >>> spacing(np.array([1.25, 3.5]))
     0.01
@@ -349,11 +349,11 @@ def _either(words: Sequence[str]) -> str:
 
 
 def _closest(word: str, known: tuple[str, ...]) -> str:
-    """Only a close word: the sentence names all known ones already."""
+    """Only a close match: the sentence lists all known words already."""
     hint = suggest(word, known)
     return hint if "did you mean" in hint else ""
 
 
 def _why_none(notes: _Notes) -> str:
     told = [note.partition(": ")[2] for note in notes.all() if "dropped" in note]
-    return "; ".join(told) if told else "it holds nothing beside its label and ignored columns"
+    return "; ".join(told) if told else "it has only its label and ignored columns"

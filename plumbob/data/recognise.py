@@ -1,4 +1,4 @@
-"""Recognising columns: what the cells of a raw column are, whatever type a file format gave them.
+"""Recognise columns: what the cells of a raw column are, whatever type the file format gave them.
 
     number    cells that are numbers, also when a file holds them as text
     binary    exactly two distinct values
@@ -6,7 +6,7 @@
     date      date types, or text in one of the common date formats
     text      nearly all cells distinct, or too many words for a category: names, remarks, keys; never a feature
 
-Text is looked at once per distinct value, numbers as whole arrays, so that half a million rows take a second.
+Text is parsed once per distinct value and numbers as whole arrays, so that half a million rows take a second.
 """
 
 from __future__ import annotations
@@ -87,14 +87,16 @@ def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = Fals
 
 
 def _plain(series: pd.Series, name: str, where: str) -> pd.Series:
-    """Numbers, dates or text in pandas' basic types, out of whatever a file or a caller used."""
+    """Numbers, dates or text in pandas' basic types, from whatever type a file or caller used."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(series.dtype.categories.dtype)
     if pd.api.types.is_timedelta64_dtype(series.dtype):
         return series / pd.Timedelta(days=1)
     if series.dtype != object:
         if pd.api.types.is_complex_dtype(series.dtype):
-            raise BadInput(f"{where}: column '{name}' holds complex numbers; give their parts as columns")
+            raise BadInput(
+                f"{where}: column '{name}' contains complex numbers; split them into real and imaginary columns"
+            )
         return series
     kind = pd.api.types.infer_dtype(series, skipna=True)
     if kind in ("date", "datetime", "datetime64"):
@@ -103,11 +105,11 @@ def _plain(series: pd.Series, name: str, where: str) -> pd.Series:
         try:
             return series.astype("float64")
         except OverflowError as error:
-            raise BadInput(f"{where}: column '{name}' holds numbers beyond 1e308; put it under 'ignore'") from error
+            raise BadInput(f"{where}: column '{name}' contains numbers beyond 1e308; put it under 'ignore'") from error
     if kind in ("string", "empty", "mixed-integer") or series.dropna().map(_is_word).all():
         return series.where(series.isna(), series.astype(str))
     raise BadInput(
-        f"{where}: column '{name}' holds cells that are neither numbers, text nor dates; put it under 'ignore'"
+        f"{where}: column '{name}' contains cells that are not numbers, text or dates; put it under 'ignore'"
     )
 
 
@@ -120,7 +122,7 @@ def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> Cel
     if len(infinite):
         raise BadInput(
             f"{where}: column '{name}' has {count(len(infinite), 'infinite value')}, the first in row "
-            f"{infinite[0] + 1:,}; give numbers or leave the cells empty"
+            f"{infinite[0] + 1:,}; replace them or leave the cells empty"
         )
     return Cells(name, "binary" if two_valued(values) else "number", values, (), remark)
 
@@ -134,7 +136,7 @@ def two_valued(values: FloatArray) -> bool:
 
 
 def _words(series: pd.Series, name: str, where: str, is_label: bool) -> Cells:
-    """A column of text: numbers or dates in disguise, categories, or free text."""
+    """A text column: numbers or dates stored as text, categories, or free text."""
     codes, raw = pd.factorize(series)
     words, codes = _merged(codes, [str(word).strip() for word in raw])
     if not words:
@@ -169,7 +171,7 @@ def most_words(rows: int) -> int:
 
 
 def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool) -> Cells | None:
-    """Numbers stored as text; a column of numbers with words among them is a mistake to be mended by its owner."""
+    """Numbers stored as text; numbers mixed with words are an error for the owner to fix."""
     parsed = np.array([_number(word) for word in words] + [np.nan])
     gaps = np.array([word.lower() in _NO_NUMBER for word in words] + [True])
     cells = parsed[codes]
@@ -191,8 +193,8 @@ def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: st
         return None
     if numeric and numeric >= MOSTLY * (numeric + strange.sum()):
         raise BadInput(
-            f"{where}: column '{name}' is of numbers but {count(int(strange.sum()), 'cell')} cannot be read as one, "
-            f"the first in row {int(np.argmax(strange)) + 1:,}; mend the cells or put the column under 'ignore'"
+            f"{where}: column '{name}' is numeric, but {count(int(strange.sum()), 'cell')} cannot be read as a number, "
+            f"the first in row {int(np.argmax(strange)) + 1:,}; fix the cells or put the column under 'ignore'"
         )
     return None
 
@@ -204,7 +206,7 @@ def _number(word: str) -> float:
 
 
 def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> Cells | None:
-    """Text in which every word is a date of one and the same format, but for marks of missing ones."""
+    """Text in which every value is a date of the same format, except for markers of missing ones."""
     told = [i for i, word in enumerate(words) if word.lower() not in _NO_NUMBER]
     real = [words[i] for i in told]
     if not real or not any(character.isdigit() for character in real[0]):

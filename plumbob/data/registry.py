@@ -1,7 +1,7 @@
-"""Data sets by name: what each is, where its file lies, whether the file is the right one, and its table.
+"""Data sets by name: what each is, where its file is, whether the file is valid, and its table.
 
-Files lie in the folder that PLUMBOB_DATA names, else in the user's cache, where `plumbob data fetch` puts them. A
-file counts as right when its bytes have the known checksum, or its content has: the same cells in another packing.
+Files are in the folder that PLUMBOB_DATA names, else in the user's cache, where `plumbob data fetch` puts them. A
+file is valid if its bytes or its content have the known checksum: the same cells may be packed differently.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def find(name: str) -> DataSet:
 
 
 def load(name: str, *, rules: Rules | None = None) -> Table:
-    """A data set as a prepared table; `rules` replace those of the entry.
+    """A data set as a prepared table; `rules` replaces the entry's own.
 
     >>> load("breast").values.shape
     (569, 30)
@@ -57,7 +57,7 @@ def load(name: str, *, rules: Rules | None = None) -> Table:
 
 
 def pictures_as_table(name: str, pictures: NDArray[np.uint8], labels: NDArray[np.int64]) -> Table:
-    """Every pixel a column, channel by channel and row by row, so that any rectangle of them is a picture again."""
+    """Every pixel is a column, channel by channel and row by row, so that any rectangle of them is an image again."""
     deep = pictures if pictures.ndim == 4 else pictures[..., None]
     height, width, channels = deep.shape[1:]
     places = [(c, y, x) for c in range(channels) for y in range(height) for x in range(width)]
@@ -72,16 +72,16 @@ def pictures_as_table(name: str, pictures: NDArray[np.uint8], labels: NDArray[np
 
 
 def images(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Pictures (rows first, values 0 to 255) and their labels."""
+    """Images (rows first, values 0 to 255) and their labels."""
     entry = find(name)
     if entry.kind != "image":
         known = [other.name for other in DATA_SETS.values() if other.kind == "image"]
-        raise BadInput(f"data set '{name}' is a table, not pictures; name one of {', '.join(known)}")
+        raise BadInput(f"data set '{name}' is a table, not images; name one of {', '.join(known)}")
     return read_images(checked_file(entry))
 
 
 def verify(name: str) -> str:
-    """`ok`, `missing` or `changed`; a built-in set is always ok."""
+    """`ok`, `missing` or `changed`; a built-in data set is always ok."""
     entry = find(name)
     if entry.file is None:
         return "ok"
@@ -93,7 +93,7 @@ def verify(name: str) -> str:
 
 
 def data_folder() -> Path | None:
-    """Where data files lie: PLUMBOB_DATA, else the user's cache if there is one."""
+    """Where data files are: PLUMBOB_DATA, else the user's cache if it exists."""
     named = os.environ.get("PLUMBOB_DATA")
     if named:
         return Path(named).expanduser()
@@ -107,13 +107,13 @@ def cache_folder() -> Path:
 
 
 def checked_file(entry: DataSet) -> Path:
-    """The path of an entry's file, once the file is known to be the right one."""
+    """The path of an entry's file, once the file is known to be valid."""
     folder, state = data_folder(), verify(entry.name)
     if state == "ok" and folder is not None and entry.file is not None:
         return folder / entry.file
     if state == "changed":
         raise BadInput(
-            f"data set '{entry.name}': '{entry.file}' in '{folder}' is not the known file, its checksum differs; "
+            f"data set '{entry.name}': '{entry.file}' in '{folder}' is not the expected file: its checksum differs; "
             + ("copy it again" if entry.unfetchable else f"replace it with `plumbob data fetch {entry.name}`")
         )
     place = f"set PLUMBOB_DATA to the folder that holds '{entry.file}'"
@@ -124,14 +124,14 @@ def checked_file(entry: DataSet) -> Path:
 
 
 def is_intact(path: Path, entry: DataSet) -> bool:
-    """Whether a file has the entry's bytes, or the same content packed otherwise."""
+    """Whether a file has the entry's bytes, or the same content packed differently."""
     stat = path.stat()
     return _is_intact(path, stat.st_mtime_ns, stat.st_size, entry.sha256, entry.content_sha256)
 
 
 @lru_cache(maxsize=256)
 def _is_intact(path: Path, _modified: int, _size: int, sha256: str, content: str) -> bool:
-    """Remembered for as long as the file's time and size stay the same: audits load a set many times."""
+    """Cached while the file's time and size stay the same: audits load a data set many times."""
     with path.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:
             return True
@@ -142,7 +142,7 @@ def _is_intact(path: Path, _modified: int, _size: int, sha256: str, content: str
 
 
 def content_digest(path: Path) -> str:
-    """Hash of what a file says, whatever its compression, quoting, separator or spelling of numbers."""
+    """Hash of a file's content, whatever its compression, quoting, separator or number format."""
     return _digest_images(*read_images(path)) if path.suffix == ".npz" else _digest_frame(read_frame(path))
 
 
@@ -172,11 +172,11 @@ def read_images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["images"].astype(np.uint8, copy=False), arrays["labels"].astype(np.int64, copy=False)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise BadInput(f"'{path}' is not a file of pictures and labels") from error
+        raise BadInput(f"'{path}' is not a file of images and labels") from error
 
 
 def _variant(frame: pd.DataFrame, entry: DataSet) -> pd.DataFrame:
-    """The rows and classes that an entry's variant asks for."""
+    """The rows and classes of an entry's variant."""
     if entry.drop_rows_with:
         frame = frame[~(frame == entry.drop_rows_with).any(axis=1)].reset_index(drop=True)
     if entry.label_cut:

@@ -1,8 +1,8 @@
-"""A sample of tables that may be too large to read: the same people from every party, and no more than these in memory.
+"""A sample of tables that may be too large to load: the same people from every party, and only these in memory.
 
-A row is taken by a hash of its id and the seed, so that all parties take the same people and a second run takes them again.
-Two passes: over the ids, of which 8 bytes each are kept, then over the rows, of which the sample is kept. Rows with one id
-stay together. Without an id column (one file for all parties) the number of the row stands for it.
+A hash of the id and the seed selects the rows, so that all parties and all runs take the same people.
+Two passes: one over the ids, keeping 8 bytes each, then one over the rows, keeping the sample. Rows with the same id
+stay together. Without an id column (one file for all parties) the row number is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BATCH = 20_000  # rows looked at together
 def read_sample(
     paths: Mapping[str, Path], *, rows: int, seed: int, id_column: str | None = None
 ) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
-    """Of every file the rows of so many people that all of them have, and a note; everybody where they share no more."""
+    """From every file the rows of that many shared people, and a note; all shared people if there are fewer."""
     every = {name: _hashes(path, id_column, seed) for name, path in paths.items()}
     shared = reduce(np.intersect1d, [np.unique(found) for found in every.values()])
     told = len(shared) > rows
@@ -55,7 +55,7 @@ def read_sample(
 
 
 def _hashes(path: Path, id_column: str | None, seed: int) -> Hashes:
-    """A hash for every row of a file; rows of one id have the same."""
+    """A hash for every row of a file; rows with the same id have the same hash."""
     ids = _parquet_ids if ending_of(path) == ".parquet" else _text_ids
     found = [_hashed(batch, seed) for batch in ids(path, id_column)]
     if not found:
@@ -94,12 +94,12 @@ def _text_rows(path: Path) -> Iterator[list[str]]:
                 number += bool(row)
                 if row and len(row) != len(header):
                     raise BadInput(
-                        f"'{path}': row {number:,} has {len(row)} columns, the header has {len(header)}; mend the row"
+                        f"'{path}': row {number:,} has {len(row)} columns, the header has {len(header)}; fix the row"
                     )
                 if row:
                     yield row
     except UnicodeDecodeError as error:
-        raise BadInput(f"'{path}' is not UTF-8 text; save it with the encoding UTF-8") from error
+        raise BadInput(f"'{path}' is not UTF-8 text; save it as UTF-8") from error
     except (csv.Error, OSError, EOFError) as error:
         raise BadInput(f"'{path}' cannot be read as a table; copy it again or save it as CSV") from error
 
@@ -132,7 +132,7 @@ def _parquet_batches(path: Path, columns: list[str] | None) -> Iterator[pd.DataF
         for batch in pyarrow.parquet.ParquetFile(path).iter_batches(BATCH, columns=columns):
             yield batch.to_pandas()
     except (pyarrow.ArrowException, OSError) as error:
-        raise BadInput(f"'{path}' is not a Parquet file that can be read") from error
+        raise BadInput(f"'{path}' is not a readable Parquet file") from error
 
 
 def _parquet_ids(path: Path, id_column: str | None) -> Iterator[list[str]]:
@@ -141,7 +141,7 @@ def _parquet_ids(path: Path, id_column: str | None) -> Iterator[list[str]]:
         try:
             header = pyarrow.parquet.ParquetFile(path).schema_arrow.names
         except (pyarrow.ArrowException, OSError) as error:
-            raise BadInput(f"'{path}' is not a Parquet file that can be read") from error
+            raise BadInput(f"'{path}' is not a readable Parquet file") from error
         _place(path, [str(name) for name in header], id_column)
     for frame in _parquet_batches(path, None if id_column is None else [id_column]):
         yield [str(next(number)) for _ in range(len(frame))] if id_column is None else canonical(frame[id_column])

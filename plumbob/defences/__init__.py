@@ -35,7 +35,7 @@ def defence_named(name: str, /, **settings: object) -> Defence:
         return _made(name, settings)
     names = [part.strip() for part in name.split("+")]
     if len(set(names)) < len(names):
-        raise BadInput(f"defence '{name}': expected different defences, got one of them twice")
+        raise BadInput(f"defence '{name}': duplicate defence; each may occur once")
     for key, value in settings.items():
         if key not in names:
             raise BadInput(f"defence '{name}' has no part '{key}'{suggest(key, names)}")

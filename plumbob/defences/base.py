@@ -1,4 +1,4 @@
-"""What every defence is: a change at one named point of a protocol."""
+"""The base class of defences: a change at one named point of a protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plumbob.threats import Threat
 
 
 class Defence(Identified, ABC):
-    """One protection. Override the method of its point; the others leave everything as it is."""
+    """One defence. Override the method of its point; the others change nothing."""
 
     point: ClassVar[str]  # inputs, training, embeddings, gradients, scores, knowledge
     paper: ClassVar[str] = ""
@@ -55,7 +55,7 @@ class NoDefence(Defence):
 
     name = "none"
     identity = "NoDefence()"
-    summary = "no defence: the protocol as it is"
+    summary = "no defence: the protocol unchanged"
     point = "none"
 
     def known(self) -> KnownDefences:
@@ -66,7 +66,7 @@ class Combined(Defence):
     """Several defences at once: written `a+b` in a plan. Scores pass through them in the order given."""
 
     name = "combined"
-    summary = "several defences at once"
+    summary = "several defences combined"
     point = "several"
 
     def __init__(self, parts: Sequence[Defence]) -> None:
@@ -74,7 +74,7 @@ class Combined(Defence):
         for place, part in enumerate(self.parts):
             lost = [other.name for other in self.parts[:place] if part.begins and other.changes(part.point)]
             if lost:
-                raise BadInput(f"{part.name} {part.begins}, so it must come before {lost[0]}: name it first")
+                raise BadInput(f"{part.name} {part.begins}, so it must come before {lost[0]}; name it first")
 
     def protect(self, protocol: Protocol) -> Protocol:
         # What changes training comes before what only watches it.
@@ -177,5 +177,5 @@ def watched(protocol: Protocol) -> Protocol:
 def training_scores(name: str, model: Model) -> FloatArray:
     """The scores that a watched model gave its training rows."""
     if not isinstance(model, WatchedModel):
-        raise BadInput(f"{name}: expected a model trained by the protocol that `protect` returned, got another")
+        raise BadInput(f"{name}: expected a model trained by the protocol that `protect` returned, got another one")
     return model.training_scores

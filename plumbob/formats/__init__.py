@@ -1,4 +1,4 @@
-"""Models that exist already: files of other libraries, read into Plumbob's plain arrays without running their code."""
+"""Existing models: files of other libraries, read into plain arrays without running their code."""
 
 from plumbob.formats.model_files import digest_of, read_model
 from plumbob.formats.own_model import OwnModel, fitted

@@ -1,6 +1,6 @@
-"""Which reader a model's file gets, by its suffix; whatever goes wrong in one becomes a sentence that names the file.
+"""Choose the reader of a model file by its suffix; any failure becomes one sentence that names the file.
 
-Formats that hold data are read as data. Pickles are programs: they run only where the person at the command line says so.
+Data formats are read as data. Pickles are programs: they run only if the user allows it on the command line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 def read_model(path: Path, *, trust: Trust = NO_CODE) -> OwnModel:
-    """The model in a file, or one sentence why not."""
+    """Read the model in a file, or refuse it with one sentence."""
     data = _bytes(path)
     suffix = path.suffix.lower()
     try:
@@ -58,8 +58,8 @@ def read_model(path: Path, *, trust: Trust = NO_CODE) -> OwnModel:
         zipfile.BadZipFile,
     ) as error:
         raise BadInput(
-            f"model '{path.name}': it cannot be read as a whole '{suffix}' model ({type(error).__name__}); "
-            "is the file complete, and of the kind its name says?"
+            f"model '{path.name}': it cannot be read as a complete '{suffix}' model ({type(error).__name__}); "
+            "is the file complete, and does its suffix match its format?"
         ) from error
     raise BadInput(f"model '{path.name}': expected a file that ends in {', '.join(SUFFIXES)}")
 
@@ -70,7 +70,7 @@ def digest_of(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    """All bytes of an ordinary file. A pipe or device has no end, or none comes: it is opened without waiting, and refused."""
+    """All bytes of a regular file. Pipes and devices may never end, so they are opened without blocking, and refused."""
     try:
         number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
@@ -85,7 +85,7 @@ def _bytes(path: Path) -> bytes:
         finally:
             os.close(number)
     except FileNotFoundError as error:
-        raise BadInput(f"no model at {path}") from error
+        raise BadInput(f"no model file at {path}") from error
     except (OSError, ValueError) as error:
         raise BadInput(f"model '{path.name}' cannot be read ({type(error).__name__})") from error
     data = b"".join(parts)
@@ -95,4 +95,4 @@ def _bytes(path: Path) -> bytes:
 
 
 def _too_large(path: Path) -> BadInput:
-    return BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB; that is too large to audit")
+    return BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB, the largest model that can be audited")

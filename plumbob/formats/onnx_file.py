@@ -1,7 +1,7 @@
-"""ONNX files: the graph is read as data and followed from its inputs to the scores.
+"""ONNX files: the graph is read as data and traced from its inputs to the scores.
 
-What a tensor is, is worked out node by node: the inputs, fully connected layers of them, the sums of trees, or scores. Graphs
-that converters write for linear models, trees, boosting and networks come out as such; a node of another kind is named.
+Each tensor is classified node by node: the inputs, fully connected layers of them, sums of trees, or scores. Graphs
+that converters write for linear models, trees, boosting and networks are recognised; an unsupported node is named.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Layers:
-    """Fully connected layers of the inputs with ReLU between them; the last may still wait for its ReLU."""
+    """Fully connected layers of the inputs with ReLU between them; the ReLU of the last may still follow."""
 
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
@@ -46,7 +46,7 @@ class Layers:
 
     def __post_init__(self) -> None:
         if max(array.shape[-1] for array in self.weights) > WIDEST:
-            raise BadInput(f"expected {WIDEST:,} columns or neurons in a layer at most, got more")
+            raise BadInput(f"expected at most {WIDEST:,} columns or neurons in a layer, got more")
 
     def times(self, matrix: FloatArray) -> Layers:
         if self.bent:
@@ -73,7 +73,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Opaque:
-    """What came of a node that is not understood."""
+    """The output of an unsupported node."""
 
     kind: str
 
@@ -91,11 +91,11 @@ class _Graph:
 
 
 def read_onnx(data: bytes) -> OwnModel:
-    """The model of such a file."""
+    """The model in an ONNX file."""
     graph = _graph(wire.fields(data))
     size, names = sum(graph.inputs.values()), tuple(graph.inputs) if len(graph.inputs) > 1 else ()
     if names and any(width != 1 for width in graph.inputs.values()):
-        raise BadInput("expected one input of all columns, or one of a single column each")
+        raise BadInput("expected one input with all columns, or one input per column")
     if not 0 < size <= WIDEST or min(graph.inputs.values()) < 1:
         raise BadInput(f"expected 1 to {WIDEST:,} input columns, got {size:,}")
     start, every = 0, np.eye(size)
@@ -117,7 +117,9 @@ def _scores(graph: _Graph) -> Scores:
         if isinstance(result, Layers):  # logits, as networks are trained on
             return Scores(result, "sigmoid" if result.weights[-1].shape[1] == 1 else "softmax")
     opaque = [result.kind for result in results if isinstance(result, Opaque)]
-    raise BadInput(f"its scores cannot be followed through '{opaque[-1]}'" if opaque else "it has no output of scores")
+    raise BadInput(
+        f"its scores depend on the unsupported operator '{opaque[-1]}'" if opaque else "it has no output with scores"
+    )
 
 
 def _own(scores: Scores, size: int, names: tuple[str, ...]) -> OwnModel:
@@ -126,9 +128,9 @@ def _own(scores: Scores, size: int, names: tuple[str, ...]) -> OwnModel:
         made, kind = model.model(scores.squash)
         return OwnModel(kind, rescaled(made, model.factor, model.shift), size, names, scores.classes)
     if model.bent:
-        raise BadInput("its scores come straight from a ReLU; expected a softmax or sigmoid of a fully connected layer")
+        raise BadInput("its scores are outputs of a ReLU; expected a softmax or sigmoid of a fully connected layer")
     if scores.squash == "sigmoid" and model.weights[-1].shape[1] > 1:
-        raise BadInput("expected one class for each row, got a sigmoid of several outputs")
+        raise BadInput("expected one class per row, got a sigmoid of several outputs")
     network = layered(list(model.weights), list(model.biases))
     if len(model.weights) == 1:
         linear = LinearModel(network.weights[0], network.biases[0])
@@ -177,7 +179,7 @@ def _result(node: Node, given: list[Value]) -> Value | list[Value]:
 
 
 def _cast(node: Node, given: list[Value]) -> Value | None:
-    """Numbers may be cast to floats; whole numbers and labels may become what they like, as nothing is lost."""
+    """Numbers may be cast to floats; integers and labels to any type, since nothing is lost."""
     first = given[0]
     whole = isinstance(first, np.ndarray) and bool(np.all(first == np.rint(first)))
     return first if whole or isinstance(first, Opaque) or node.attributes.get("to") in FLOATS else None
@@ -263,10 +265,12 @@ def _trees(node: Node, given: list[Value]) -> list[Value] | Value | None:
     matrix, shift = inputs.weights[0], inputs.biases[0]
     factor = np.diag(matrix)
     if matrix.shape[0] != matrix.shape[1] or np.any(matrix != np.diag(factor)) or np.any(factor <= 0):
-        raise BadInput("expected trees of the columns as they are or scaled, got trees of mixtures of columns")
+        raise BadInput(
+            "expected trees over single columns, unchanged or scaled, got trees over combinations of columns"
+        )
     how = node.attributes.get("aggregate_function", "SUM")
     if how != "SUM":
-        raise BadInput(f"expected trees that add up (aggregate_function SUM), got {how}")
+        raise BadInput(f"expected trees that are summed (aggregate_function SUM), got {how}")
     classes = _classes(node.attributes)
     found = ensemble(node.attributes, len(classes), factor, shift)
     if node.kind == "TreeEnsembleRegressor":
@@ -275,7 +279,7 @@ def _trees(node: Node, given: list[Value]) -> list[Value] | Value | None:
         node.attributes.get("post_transform", "NONE")
     )
     if squash is None:
-        raise BadInput(f"no scores are known of the post_transform '{node.attributes['post_transform']}'")
+        raise BadInput(f"unsupported post_transform '{node.attributes['post_transform']}'")
     return [Opaque("label"), Scores(found, squash, False, classes)]
 
 
@@ -285,7 +289,7 @@ def _trees(node: Node, given: list[Value]) -> list[Value] | Value | None:
 def _graph(model: wire.Fields) -> _Graph:
     found = wire.messages(model, 7)
     if len(found) != 1:
-        raise ValueError("a model has one graph")
+        raise ValueError("a model must have one graph")
     graph = wire.fields(found[0])
     constants = dict(map(_tensor, wire.messages(graph, 5)))
     inputs = {name: width for name, width in map(_input, wire.messages(graph, 11)) if name not in constants}
@@ -300,7 +304,9 @@ def _input(data: bytes) -> tuple[str, int]:
         shape = wire.fields((wire.messages(shape, number) or [b""])[-1])
     sizes = [wire.integers(wire.fields(one), 1) for one in wire.messages(shape, 1)]
     if len(sizes) != 2 or not len(sizes[1]):
-        raise BadInput(f"input '{name}': expected rows x columns with the number of columns, got another shape")
+        raise BadInput(
+            f"input '{name}': expected shape rows x columns with a fixed number of columns, got another shape"
+        )
     return name, int(sizes[1][0])
 
 

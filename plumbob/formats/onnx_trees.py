@@ -1,6 +1,6 @@
-"""Tree ensembles of ONNX (TreeEnsembleClassifier and -Regressor): nodes of all trees in one list of arrays.
+"""Tree ensembles of ONNX (TreeEnsembleClassifier and TreeEnsembleRegressor): the nodes of all trees in one list of arrays.
 
-Inputs and thresholds are of single precision. A node's mode says which comparison leads to its true branch.
+Inputs and thresholds have single precision. A node's mode says which comparison leads to its true branch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Ensemble:
         if squash == "mean":
             return self._forest()
         if squash == "sigmoid" and len(self.base) > 1 and self.classes != 2:
-            raise BadInput("expected one class for each row, got a sigmoid of several outputs")
+            raise BadInput("expected one class per row, got a sigmoid of several outputs")
         if squash == "sigmoid":
             used = -1 if len(self.base) == 2 else 0
             leaves = [adds[:, used] for adds in self.adds]
@@ -79,9 +79,7 @@ def ensemble(a: dict[str, Any], classes: int, factor: FloatArray, shift: FloatAr
         key: i for i, key in enumerate(zip(a["nodes_treeids"].tolist(), a["nodes_nodeids"].tolist(), strict=True))
     }
     if not 0 < outputs <= MOST_CLASSES or len(places) * outputs > MOST_NODES:
-        raise BadInput(
-            f"expected {MOST_CLASSES:,} classes at most, and fewer the more nodes there are, got {outputs:,}"
-        )
+        raise BadInput(f"expected at most {MOST_CLASSES:,} classes, or fewer if there are many nodes, got {outputs:,}")
     adds = np.zeros((len(places), outputs))
     keys = zip(a[f"{kind}_treeids"].tolist(), a[f"{kind}_nodeids"].tolist(), strict=True)
     ids = np.zeros(len(a[f"{kind}_ids"]), dtype=np.int64) + (1 if only_one else a[f"{kind}_ids"])
@@ -106,7 +104,7 @@ def _tree(a: dict[str, Any], rows: Any) -> Plain:
         if mode == "LEAF":
             continue
         if mode not in STRICT:
-            raise BadInput(f"expected comparisons of size at its nodes, got '{mode}'")
+            raise BadInput(f"expected <, <=, > or >= comparisons at its nodes, got '{mode}'")
         strict, true_is_left = STRICT[mode]
         true, false = number[int(a["nodes_truenodeids"][row])], number[int(a["nodes_falsenodeids"][row])]
         left[i], right[i] = (true, false) if true_is_left else (false, true)

@@ -1,7 +1,7 @@
-"""A model of the user's own: plain arrays over raw inputs, and the same model over an audit's columns.
+"""The user's own model: plain arrays over raw inputs, and the same model over an audit's columns.
 
-A column is prepared as v in 0..1 with x = low + (high - low) v. Put into the model, this scales weights and moves
-thresholds, so that scores on prepared rows are those of the model on raw rows: nothing is fitted, nothing approximated.
+A column is prepared as v in 0..1 with x = low + (high - low) v. Substituted into the model, this scales weights and shifts
+thresholds, so that scores of prepared rows equal the model's scores of raw rows: nothing is fitted or approximated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEARLY_ZERO = 1e-30  # a threshold closer to zero stands beside it: its sign say
 
 @dataclass(frozen=True)
 class OwnModel:
-    """A model as its file has it: `model` takes raw inputs in the file's order."""
+    """A model as stored in its file: `model` takes raw inputs in the file's order."""
 
     kind: str  # the protocol that predicts with it
     model: Model
@@ -37,21 +37,23 @@ class OwnModel:
 
     def __post_init__(self) -> None:
         if self.size > MOST_INPUTS:
-            raise BadInput(f"expected a model of {MOST_INPUTS:,} inputs at most, got {self.size:,}")
+            raise BadInput(f"expected a model of at most {MOST_INPUTS:,} inputs, got {self.size:,}")
         if isinstance(self.model, Trees) and self.model.feature.max(initial=-1) >= self.size:
-            raise BadInput(f"its trees read input {self.model.feature.max()}, counted from 0, and it takes {self.size}")
+            raise BadInput(
+                f"its trees read input {self.model.feature.max()}, counted from 0, but it has {self.size} inputs"
+            )
         for name, array in self.model.arrays().items():
             if not np.isfinite(array).all():
                 raise BadInput(f"expected numbers, got NaN or infinity among its {name}")
         if self.inputs and len(self.inputs) != self.size:
-            raise BadInput(f"it takes {self.size} inputs and names {len(self.inputs)}")
+            raise BadInput(f"it has {self.size} inputs but names {len(self.inputs)}")
 
     @property
     def outputs(self) -> int:
         return len(self.model.scores(np.zeros((1, self.size)))[0])
 
     def used(self) -> IntArray:
-        """The inputs that can change a score."""
+        """The inputs that scores depend on."""
         if isinstance(self.model, Trees):
             return np.unique(self.model.feature[self.model.feature >= 0])
         first = self.model.weights if isinstance(self.model, LinearModel) else _network(self.model).weights[0]
@@ -117,9 +119,9 @@ def fitted(
     named: Sequence[str] | None = None,
     words: Mapping[str, str] | None = None,
 ) -> tuple[Model, tuple[str, ...]]:
-    """The model over prepared columns, and notes of what was assumed. `named` are the inputs in order, if the file is silent.
+    """The model over prepared columns, and notes of assumptions. `named` lists the inputs in order, if the file does not.
 
-    `words` gives an indicator's name (`city=1`) for the name a model may know it by (`city=Oslo`).
+    `words` maps the name of an indicator in a model (`city=Oslo`) to its name here (`city=1`).
     """
     places = _places(own, columns, named, words or {})
     low, high = (np.array([getattr(columns[i], end) for i in places], dtype=np.float64) for end in ("low", "high"))
@@ -128,42 +130,46 @@ def fitted(
     read = set(places[own.used()].tolist())
     unread = [f"'{column.name}'" for i, column in enumerate(columns) if i not in read]
     coded = [f"'{columns[i].name}'" for i in sorted(read) if columns[i].kind == "category"]
-    notes = [f"columns that the model never reads, so that they cannot leak through it: {', '.join(unread)}"]
+    notes = [f"columns that the model does not use, so they cannot leak through it: {', '.join(unread)}"]
     notes = notes if unread else []
     if coded:
-        notes.append(f"categories are taken for the model's codes 0, 1, ... in sorted order: {', '.join(coded)}")
+        notes.append(f"categories are assumed to have the model's codes 0, 1, ... in sorted order: {', '.join(coded)}")
     return model, (*own.notes, *notes, *noted)
 
 
 def _places(
     own: OwnModel, columns: Sequence[Column], named: Sequence[str] | None, words: Mapping[str, str]
 ) -> IntArray:
-    """Where each input of the model stands among the columns."""
+    """The position of each input of the model among the columns."""
     names = list(named or own.inputs)
     if not names:
         raise BadInput(f"the file does not name its {own.size} inputs; list the columns in its order ('columns')")
     if len(names) != own.size:
-        raise BadInput(f"the model takes {own.size} inputs, 'columns' lists {len(names)}")
+        raise BadInput(f"the model has {own.size} inputs, 'columns' lists {len(names)}")
     place = {column.name: i for i, column in enumerate(columns)}
     found = []
     for name in names:
         at = place.get(words.get(name, name))
         if at is None:
             made = [column.name for column in columns if column.source == name]
-            how = f"it became {', '.join(made[:3])}, ... by the rule 'categories'" if made else ""
+            how = f"the rule 'categories' turned it into {', '.join(made[:3])}, ..." if made else ""
             hint = f"; {how}" if made else suggest(name, list(place))
-            raise BadInput(f"the model reads '{name}', and no party has such a column after preparation{hint}")
+            raise BadInput(f"the model uses '{name}', but no party has such a column after preparation{hint}")
         if columns[at].kind == "date":
-            raise BadInput(f"the model reads '{name}', which is a date; give it as the number the model was trained on")
+            raise BadInput(
+                f"the model uses '{name}', which is a date; supply it as the number the model was trained on"
+            )
         found.append(at)
     twice = [name for name in names if names.count(name) > 1]
     if twice or len(set(found)) < len(found):
-        raise BadInput(f"two inputs of the model are the same column '{(twice or names)[0]}'; each has one of its own")
+        raise BadInput(
+            f"two inputs of the model are the same column '{(twice or names)[0]}'; every input needs its own column"
+        )
     return np.array(found, dtype=np.int64)
 
 
 def _spread(model: Model, places: IntArray, columns: int) -> Model:
-    """The model over all columns; those it has no input for change nothing."""
+    """The model over all columns; scores do not depend on columns that are not inputs."""
 
     def rows(weights: FloatArray) -> FloatArray:
         wide = np.zeros((columns, weights.shape[1]))
@@ -189,12 +195,14 @@ def _with_classes(model: Model, own: OwnModel, classes: Sequence[str]) -> tuple[
         return _reordered_classes(model, np.array([names.index(name) for name in label])), ()
     numbers = [str(i) for i in range(len(classes))]
     if names and names != numbers:
-        raise BadInput(f"the model's {len(names)} classes have other names than the label's; rename those of the label")
-    return model, ("the model's classes 0, 1, ... are taken for those of the label in sorted order",)
+        raise BadInput(
+            f"the model's {len(names)} classes are named differently from the label's; rename those of the label"
+        )
+    return model, ("the model's classes 0, 1, ... are assumed to be the label's in sorted order",)
 
 
 def _plain_name(name: str) -> str:
-    """`1.0`, `1` and `True` are one class to a library or another."""
+    """`1.0`, `1` and `True` name the same class in different libraries."""
     name = {"True": "1", "False": "0"}.get(name, name)
     try:
         return str(int(float(name))) if float(name) == int(float(name)) else name
@@ -225,7 +233,7 @@ def averaged(trees: Sequence[Plain], scores: Sequence[FloatArray], classes: int)
     wholes = [tree.full(depth) for tree in trees]
     if len(trees) * 2 ** (depth + 1) * classes > 4 * MOST_NODES:
         raise BadInput(
-            f"expected fewer trees, or fewer classes, got {len(trees):,} of depth {depth} for {classes:,} classes"
+            f"expected fewer trees or fewer classes, got {len(trees):,} trees of depth {depth} for {classes:,} classes"
         )
     leaves = np.zeros((len(trees), 2 ** (depth + 1) - 1, classes))
     for row, tree, (_, _, places), value in zip(leaves, trees, wholes, scores, strict=True):
@@ -236,7 +244,7 @@ def averaged(trees: Sequence[Plain], scores: Sequence[FloatArray], classes: int)
 
 
 def checked_depth(trees: Sequence[Plain]) -> int:
-    """The depth of the deepest tree, or one sentence: a full binary tree doubles with every level."""
+    """The depth of the deepest tree; too deep is refused, since a full binary tree doubles with every level."""
     if not trees:
         raise BadInput("it has no trees")
     depth = max(1, max(tree.depth() for tree in trees))
@@ -249,7 +257,7 @@ def checked_depth(trees: Sequence[Plain]) -> int:
 
 
 def single(threshold: FloatArray, *, strict: bool) -> FloatArray:
-    """Thresholds for x of double precision that part it as a library does that rounds x to single precision first.
+    """Thresholds for double-precision x that split it like a library which rounds x to single precision first.
 
     Left is x <= threshold, or x < threshold if `strict`: up to halfway between the last single number on the left and the
     next. Halfway itself rounds to the even one of the two.

@@ -1,6 +1,6 @@
-"""The wire format of protocol buffers, as far as ONNX and xgboost's gRPC need it: numbered fields of numbers or bytes.
+"""The protobuf wire format, as far as ONNX and xgboost's gRPC need it: numbered fields of numbers or bytes.
 
-Nothing is executed, and no length is believed: every one is checked against the bytes that there are.
+Nothing is executed, and every length is checked against the bytes that exist.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
 
 
 def fields(data: bytes) -> Fields:
-    """A message's fields by number, each with its values in order; ValueError where it is none.
+    """A message's fields by number, each with its values in order; ValueError if the message is invalid.
 
     >>> fields(bytes([0x08, 0x96, 0x01, 0x12, 0x02]) + b"ab")
     {1: [150], 2: [b'ab']}
@@ -32,18 +32,18 @@ def fields(data: bytes) -> Fields:
             if wire == BYTES:
                 size, at = varint(data, at)
             if size < 0 or at + size > len(data):
-                raise ValueError("a field that ends beyond its message")
+                raise ValueError("a field extends beyond its message")
             value, at = data[at : at + size], at + size
         found.setdefault(key >> 3, []).append(value)
     return found
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A whole number in groups of seven bits, lowest first, and the place after it."""
+    """An integer in groups of seven bits, lowest first, and the position after it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise ValueError("a number that does not end")
+            raise ValueError("a number is not terminated")
         byte = data[at]
         value |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
@@ -56,14 +56,14 @@ def _signed(value: int) -> int:
 
 
 def number(found: Fields, field: int) -> int:
-    """The last whole number of a field; 0 where it is left out, as the format has it.
+    """The last integer of a field; 0 if the field is absent, as the format defines.
 
     >>> number({1: [7, 150]}, 1), number({}, 1)
     (150, 0)
     """
     values = [value for value in found.get(field, [0]) if isinstance(value, int)]
     if not values or len(values) < len(found.get(field, [])):
-        raise ValueError("a number expected, got bytes")
+        raise ValueError("expected a number, got bytes")
     return values[-1]
 
 
@@ -71,7 +71,7 @@ def messages(found: Fields, number: int) -> list[bytes]:
     """The values of a field that holds bytes."""
     values = [value for value in found.get(number, []) if isinstance(value, bytes)]
     if len(values) != len(found.get(number, [])):
-        raise ValueError("bytes expected, got a number")
+        raise ValueError("expected bytes, got a number")
     return values
 
 
@@ -101,5 +101,5 @@ def floats(found: Fields, number: int, form: str = "<f") -> FloatArray:
     """Numbers of single precision (or double, with another form), one by one or packed."""
     data = b"".join(messages(found, number))
     if len(data) % np.dtype(form).itemsize:
-        raise ValueError("numbers that end too early")
+        raise ValueError("packed numbers are truncated")
     return np.frombuffer(data, dtype=form).astype(np.float64)

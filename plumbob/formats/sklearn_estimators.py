@@ -1,7 +1,7 @@
-"""Fitted estimators of scikit-learn, alone or behind affine scalers in a pipeline, as plain arrays.
+"""Fitted scikit-learn estimators, alone or after affine scalers in a pipeline, as plain arrays.
 
-A pickle (.pkl, .joblib) runs whatever code it names while it is read, so it is read only where that was allowed; a .skops
-file lists the types in it, and only those that skops holds to be harmless are made.
+A pickle (.pkl, .joblib) runs arbitrary code when loaded, so it is loaded only if that was allowed; a .skops
+file lists its types, and only those that skops trusts are created.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ HARMLESS = (  # classes of scikit-learn that hold arrays, which skops does not t
 
 
 def read_pickle(data: bytes, *, trust: Trust) -> OwnModel:
-    """The estimator of a pickle."""
+    """The estimator in a pickle."""
     if not trust.code:
         raise BadInput(
-            "a pickle runs code when it is read; say --trust-code if you trust it, or save it as .onnx or .skops"
+            "a pickle runs code when loaded; pass --trust-code if you trust it, or save the model as .onnx or .skops"
         )
     import joblib
 
     try:
         estimator = joblib.load(io.BytesIO(data))
     except Exception as error:  # whatever a foreign program raises
-        raise BadInput(f"it cannot be unpickled here ({type(error).__name__}); is its library installed?") from error
+        raise BadInput(f"it cannot be unpickled ({type(error).__name__}); is its library installed?") from error
     return own_of(estimator)
 
 
 def read_skops(data: bytes) -> OwnModel:
-    """The estimator of a skops file."""
+    """The estimator in a skops file."""
     try:
         import skops.io
     except ImportError as error:
@@ -56,7 +56,7 @@ def read_skops(data: bytes) -> OwnModel:
     named = skops.io.get_untrusted_types(data=data)
     strange = [name for name in named if name not in HARMLESS]
     if strange:
-        raise BadInput(f"it holds types that are not known to be harmless, such as {strange[0]}; save it as .onnx")
+        raise BadInput(f"it contains untrusted types, such as {strange[0]}; save it as .onnx")
     return own_of(skops.io.loads(data, trusted=named))
 
 
@@ -79,7 +79,7 @@ def own_of(estimator: Any) -> OwnModel:
 
 
 def _scaled(scalers: list[Any], x: FloatArray, column: IntArray) -> FloatArray:
-    """Values of these columns after all scalers, by the same operations in the same order as theirs."""
+    """Values of these columns after all scalers, with the same operations in the same order."""
     for scaler in scalers:
         kind = _scaler_kind(scaler)
         if kind == "MinMaxScaler":
@@ -93,7 +93,7 @@ def _scaled(scalers: list[Any], x: FloatArray, column: IntArray) -> FloatArray:
 
 
 def _affine(scalers: list[Any], size: int) -> tuple[FloatArray, FloatArray]:
-    """factor x + shift, of all scalers one after the other."""
+    """factor x + shift of all scalers combined."""
     factor, shift = np.ones(size), np.zeros(size)
     for scaler in scalers:
         kind = _scaler_kind(scaler)
@@ -143,7 +143,7 @@ def _linear(estimator: Any) -> LinearModel:
     if len(bias) == 1:
         return LinearModel(np.hstack([-weights, weights]) / 2, np.concatenate([-bias, bias]) / 2)
     if getattr(estimator, "multi_class", "auto") == "ovr" or getattr(estimator, "solver", "") == "liblinear":
-        raise BadInput("expected a multinomial logistic regression, got one against the rest for each class")
+        raise BadInput("expected a multinomial logistic regression, got one-vs-rest")
     return LinearModel(np.ascontiguousarray(weights), bias)
 
 
@@ -162,9 +162,7 @@ def _gradient_boosting(estimator: Any) -> BoostedModel:
     if estimator.loss != "log_loss":
         raise BadInput(f"expected the loss 'log_loss', got '{estimator.loss}'")
     if estimator.init is not None:
-        raise BadInput(
-            "expected a model that starts from the classes' shares, got one with an estimator of its own ('init')"
-        )
+        raise BadInput("expected the default initial estimator (class priors), got another one ('init')")
     checked_depth([plain(one.tree_) for stage in estimator.estimators_ for one in stage])
     model = boosted(estimator)
     inner = model.feature >= 0
@@ -178,7 +176,9 @@ def _histogram_boosting(estimator: Any) -> BoostedModel:
         for margin, tree in enumerate(stage):
             nodes = tree.nodes
             if nodes["is_categorical"].any():
-                raise BadInput("it splits on categories; turn them into numbers or indicators and train again")
+                raise BadInput(
+                    "it has categorical splits; encode the categories as numbers or indicators and train again"
+                )
             end = nodes["is_leaf"].astype(bool)
             left, right = (np.where(end, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
             limit = np.finfo(np.float64).max
@@ -198,7 +198,7 @@ def _network(estimator: Any) -> Network:
     if estimator.out_activation_ not in ("logistic", "softmax") or (
         estimator.out_activation_ == "logistic" and estimator.n_outputs_ > 1
     ):
-        raise BadInput("expected one class for each row, got a network of several labels")
+        raise BadInput("expected one class per row, got a multi-label network")
     return layered(
         [np.asarray(array, dtype=np.float64) for array in estimator.coefs_],
         [np.asarray(array, dtype=np.float64) for array in estimator.intercepts_],
@@ -206,7 +206,7 @@ def _network(estimator: Any) -> Network:
 
 
 def layered(weights: list[FloatArray], biases: list[FloatArray]) -> Network:
-    """A network whose one output, if it has just one, is the margin of the second of two classes."""
+    """A network; a single output is the margin of the second of two classes."""
     if weights[-1].shape[1] == 1:
         weights = [*weights[:-1], np.hstack([-weights[-1], weights[-1]]) / 2]
         biases = [*biases[:-1], np.concatenate([-biases[-1], biases[-1]]) / 2]

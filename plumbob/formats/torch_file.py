@@ -1,7 +1,7 @@
-"""PyTorch files: a state_dict of fully connected layers is data; a whole module is code and needs to be allowed.
+"""PyTorch files: a state_dict of fully connected layers is data; a whole module is code and must be allowed.
 
-A state_dict does not say what stands between its layers: ReLU is taken for granted there, and softmax (or a sigmoid, where
-there is one output) at the end; the report says so. A tensor may claim more numbers than it holds: such are refused.
+A state_dict does not contain its activations: ReLU is assumed between layers, and softmax (or a sigmoid, where
+there is one output) at the end; the report says so. A tensor that declares more numbers than it stores is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST = 50_000_000  # numbers in all tensors together
 
 
 def read_torch(data: bytes, *, trust: Trust) -> OwnModel:
-    """The network of such a file."""
+    """The network in a PyTorch file."""
     try:
         import torch
     except ImportError as error:
@@ -38,34 +38,34 @@ def read_torch(data: bytes, *, trust: Trust) -> OwnModel:
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if data[:2] != b"PK":
-            raise BadInput("it is no file of torch.save, or not whole") from error
+            raise BadInput("it was not written by torch.save, or is incomplete") from error
         if not trust.code:
             raise BadInput(
-                "it holds more than weights, and reading that runs code; save model.state_dict(), or say --trust-code "
+                "it contains more than weights, and loading it runs code; save model.state_dict(), or pass --trust-code "
                 "if you trust it"
             ) from error
         return _of_code(data)
     except (RuntimeError, AssertionError) as error:
-        raise BadInput("it is no file of torch.save, or not whole") from error
+        raise BadInput("it was not written by torch.save, or is incomplete") from error
     return _own(loaded)
 
 
 def _checked_sizes(data: bytes) -> None:
-    """torch.save packs without compressing: parts that grow when they are unpacked were made to fill the memory."""
+    """torch.save does not compress: compressed members are an attempt to exhaust memory."""
     if data[:2] == b"PK":
         with zipfile.ZipFile(io.BytesIO(data)) as parts:
             if sum(part.file_size for part in parts.infolist()) > len(data):
-                raise BadInput("its parts are compressed, which torch.save does not do; save it again with torch.save")
+                raise BadInput("its members are compressed, which torch.save never does; save it again with torch.save")
 
 
 def _of_code(data: bytes) -> OwnModel:
-    """A whole module, whose layers say what stands between them; or anything else that code makes."""
+    """A whole module, which includes its activations, or whatever object the code creates."""
     import torch
 
     try:
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
     except Exception as error:  # whatever a foreign program raises
-        raise BadInput(f"it cannot be unpickled here ({type(error).__name__}); is its library installed?") from error
+        raise BadInput(f"it cannot be unpickled ({type(error).__name__}); is its library installed?") from error
     if isinstance(loaded, torch.nn.Module):
         return replace(_own(_state(loaded)), notes=())
     return _own(loaded)
@@ -78,7 +78,9 @@ def _state(module: Any) -> Any:
     kinds = kinds[:-1] if kinds and kinds[-1] in LAST else kinds
     wanted = ["Linear", "ReLU"] * len(kinds)
     if kinds != wanted[: len(kinds)] or not kinds or kinds[-1] != "Linear":
-        raise BadInput(f"expected Linear and ReLU in turn, with Linear last, got {', '.join(kinds[:8]) or 'no layers'}")
+        raise BadInput(
+            f"expected alternating Linear and ReLU layers ending with Linear, got {', '.join(kinds[:8]) or 'no layers'}"
+        )
     return module.state_dict()
 
 
@@ -87,7 +89,7 @@ def _own(loaded: Any) -> OwnModel:
     if not isinstance(state, Mapping) or not state:
         raise BadInput(f"expected a state_dict of fully connected layers, got {type(loaded).__name__}")
     if sum(_held(str(name), tensor) for name, tensor in state.items()) > MOST:
-        raise BadInput(f"expected {MOST:,} numbers at most in all layers together, got more")
+        raise BadInput(f"expected at most {MOST:,} numbers in all layers together, got more")
     arrays = {str(name): np.asarray(tensor.detach().double().numpy()) for name, tensor in state.items()}
     names = [name.removesuffix("weight") for name, array in arrays.items() if name.endswith("weight")]
     known = {f"{name}{part}" for name in names for part in ("weight", "bias")}
@@ -101,13 +103,13 @@ def _own(loaded: Any) -> OwnModel:
     for before, after in pairwise(weights):
         if before.shape[1] != after.shape[0]:
             hint = (
-                f"; '{bare[0]}' has no bias: an Embedding is not read, give its columns as indicators" if bare else ""
+                f"; '{bare[0]}' has no bias: Embedding layers are not supported, supply their columns as indicators"
+                if bare
+                else ""
             )
-            raise BadInput(
-                f"its layers do not follow one another: the outputs of one are not the inputs of the next{hint}"
-            )
-    notes = ["ReLU is assumed between layers: a state_dict does not tell its activations"] if len(names) > 1 else []
-    notes += [f"'{bare[0]}' has no bias and is taken for a Linear layer without one"] if bare else []
+            raise BadInput(f"its layers do not match: the outputs of one are not the inputs of the next{hint}")
+    notes = ["ReLU is assumed between layers: a state_dict does not contain activations"] if len(names) > 1 else []
+    notes += [f"'{bare[0]}' has no bias and is assumed to be a Linear layer without one"] if bare else []
     network = layered(weights, biases)
     if len(weights) == 1:
         linear = LinearModel(network.weights[0], network.biases[0])
@@ -116,8 +118,8 @@ def _own(loaded: Any) -> OwnModel:
 
 
 def _held(name: str, tensor: Any) -> int:
-    """How many numbers a tensor has, all of which lie in its storage: one number can be told to stand for billions."""
+    """How many numbers a tensor has, all of them in its storage: with stride 0, one number could stand for billions."""
     count = int(tensor.numel())
     if count * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise BadInput(f"'{name}' claims {count:,} numbers and holds fewer; save it again with torch.save")
+        raise BadInput(f"'{name}' declares {count:,} numbers but stores fewer; save it again with torch.save")
     return count

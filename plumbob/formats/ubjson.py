@@ -13,7 +13,7 @@ MOST = 50_000_000  # values in all; some take no byte of the file, so that its s
 
 
 def loads(data: bytes) -> Any:
-    """The value that the bytes spell; ValueError where they do not.
+    """Decode one value; ValueError if the bytes are invalid.
 
     >>> loads(b"{U\\x01aU\\x05U\\x01b[$U#U\\x02\\x01\\x02}")
     {'a': 5, 'b': [1, 2]}
@@ -23,7 +23,7 @@ def loads(data: bytes) -> Any:
 
 
 def values(data: bytes) -> list[Any]:
-    """All values that stand one behind the other.
+    """Decode consecutive values.
 
     >>> values(b"{L\\0\\0\\0\\0\\0\\0\\0\\x03nidi\\x05}i\\x07")
     [{'nid': 5}, 7]
@@ -41,14 +41,14 @@ class _Reader:
         self.left = MOST
 
     def spend(self, values: int) -> None:
-        """Count values before they are made."""
+        """Count values before they are created."""
         self.left -= values
         if self.left < 0:
             raise ValueError(f"more than {MOST:,} values")
 
     def take(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):
-            raise ValueError("it ends too early")
+            raise ValueError("the data are truncated")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -85,7 +85,7 @@ class _Reader:
             return self.take(1).decode("latin-1")
         if mark in "[{":
             return self._container(mark, deep)
-        raise ValueError(f"no value begins with '{mark}'")
+        raise ValueError(f"unknown type marker '{mark}'")
 
     def _container(self, mark: str, deep: int) -> Any:
         kind, size = "", -1
@@ -97,14 +97,14 @@ class _Reader:
         if ahead == "#":
             size = self.count()
             if size < 0 or size > self.left:
-                raise ValueError("a length below zero, or more values than are read")
+                raise ValueError("a negative length, or too many values")
             if mark == "[" and kind in _NUMBERS and kind:
                 form = np.dtype(">" + _NUMBERS[kind])
                 self.spend(size)
                 return np.frombuffer(self.take(size * form.itemsize), dtype=form).tolist()
             free = mark == "[" and kind in ("Z", "T", "F")  # these take no byte
             if size > len(self.data) - self.at and not free:
-                raise ValueError("a length beyond the end of the file")
+                raise ValueError("a length extends beyond the end of the file")
         elif kind:
             raise ValueError("a type without a length")
         else:

@@ -1,4 +1,4 @@
-"""The papers: each one's experiments and claims, declared over the rooms below."""
+"""The papers: the experiments and claims of each, as declarations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLOURS = {"reproduced": "green", "contradicted": "red", "open": "yellow"}
 
 
 def select(what: str) -> list[Claim]:
-    """The claims named by `PAPER`, `PAPER/CLAIM` or nothing."""
+    """The claims selected by `PAPER`, `PAPER/CLAIM` or nothing (all)."""
     chosen = [claim for claim in CLAIMS.values() if not what or what in (claim.paper, claim.name)]
     if not chosen:
         names = [*dict.fromkeys(claim.paper for claim in CLAIMS.values()), *CLAIMS]
@@ -40,7 +40,7 @@ def select(what: str) -> list[Claim]:
 def outcomes(
     claims: Sequence[Claim], scale: Scale, seed: int, out: Path | None, workers: int = 1
 ) -> Iterator[list[Outcome]]:
-    """Outcomes as they are found. Claims of one file share models and views, so they go to one worker."""
+    """Outcomes as they become available. Claims of one file share models and views, so they go to one worker."""
     places = {claim.name: place for place, part in enumerate(_PARTS) for claim in part.CLAIMS}
     shares = list(group(claims, lambda claim: places.get(claim.name, claim.paper)).values())
     if workers <= 1 or len(shares) == 1:

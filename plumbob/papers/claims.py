@@ -1,4 +1,4 @@
-"""What a claim of a paper is, and how its outcome is kept."""
+"""Claims of papers, and how their outcomes are stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a claim's check would look like drawn, beside the paper's figure of the same number."""
+    """The figure of a claim's check, to compare with the paper's figure of the same number."""
 
     title: str
     x: str
@@ -41,7 +41,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Check:
-    """What a check returns: whether the claim holds, the figures, and why not (or what else is worth knowing)."""
+    """The result of a check: whether the claim holds, the figures, and why not (or other remarks)."""
 
     holds: bool | None  # None: inconclusive
     measured: dict[str, Any]
@@ -54,7 +54,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Part:
-    """One share of a long check, kept on disk as soon as it is done, so that an interrupted check goes on from there."""
+    """One part of a long check, stored on disk when done, so that an interrupted check can continue."""
 
     measured: dict[str, Any]
     answers: list[bool | None]
@@ -129,7 +129,7 @@ class Outcome:
 
 
 def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> Outcome:
-    """Check a claim, or take the outcome kept in `out` by an earlier run of the same command."""
+    """Check a claim, or reuse the outcome stored in `out` by an earlier run of the same command."""
     kept = out / f"{claim.paper}-{claim.id}-{scale}-{seed}.json" if out is not None else None
     if kept is not None and kept.exists():
         try:
@@ -137,7 +137,7 @@ def outcome(claim: Claim, scale: Scale, seed: int, out: Path | None = None) -> O
             if found.version == __version__:
                 return found
         except (ValueError, TypeError, KeyError) as error:
-            raise BadInput(f"{kept} is not the outcome of a claim; move it away and run again") from error
+            raise BadInput(f"{kept} is not a claim's outcome; move or delete it and run again") from error
     started = time.perf_counter()
     token = _KEPT.set(kept)
     try:

@@ -1,4 +1,4 @@
-"""Three-valued answers to the questions that figures ask: yes, no, or not decided by these trials."""
+"""Three-valued answers about figures: yes, no, or undecided by these trials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def below(a: Sequence[float], b: Sequence[float]) -> Answer:
 
 
 def times_below(a: Sequence[float], b: Sequence[float]) -> Answer:
-    """Whether a is below b by factors: for numbers that differ by powers of ten, where a mean is that of the largest."""
+    """Whether a is below b as a ratio: for numbers that differ by powers of ten, where the largest dominates a mean."""
     return below([float(np.log(value)) for value in a], [float(np.log(value)) for value in b])
 
 

@@ -1,4 +1,4 @@
-"""The charts on the pages of attacks and defences, drawn from findings that are committed beside them.
+"""The charts on the pages of attacks and defences, drawn from the committed findings.
 
 An attack's chart sets it beside every other attack of the same run; a defence's chart shows what the strongest attack
 learns without and with it. Nothing is chosen by hand: every scene in which the name occurs is drawn.

@@ -1,4 +1,4 @@
-"""The results page of a folder of outcomes: one table, the reasons, and the figures drawn beside the papers' numbers."""
+"""The results page of a folder of outcomes: one table, the reasons, and figures next to the papers' numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every protocol is: parties that train and predict together, with every message in a transcript."""
+"""The base class of protocols: parties that train and predict together, with every message in a transcript."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class Protocol(Identified, ABC):
         return ()
 
     def ready(self, rows: int) -> None:
-        """Refuse, in one sentence, what cannot be trained on so many rows, or on this machine."""
+        """Refuse, in one sentence, settings that cannot be trained on that many rows or on this machine."""
         return
 
     @property
     def learns(self) -> bool:
-        """Whether parameters change; if not, accuracy says nothing."""
+        """Whether parameters change; if not, accuracy means nothing."""
         return True
 
 
@@ -148,21 +148,21 @@ class TrainingProtocol(Protocol):
 
     @property
     def encryption(self) -> str:
-        """What ciphertexts it uses, in words."""
+        """The encryption it uses, in words."""
         return f"Paillier, {self.key_bits:,}-bit key" if self.key_bits else "none"
 
 
 def predicting(protocol: Protocol) -> PredictionProtocol:
-    """The protocol, known to be one of prediction."""
+    """The protocol, if it is one of prediction; else BadInput."""
     if not isinstance(protocol, PredictionProtocol):
-        raise BadInput(f"expected a protocol of prediction, got '{protocol.name}', whose exchange is its training")
+        raise BadInput(f"expected a prediction protocol, got '{protocol.name}', which exchanges messages in training")
     return protocol
 
 
 def training(protocol: Protocol) -> TrainingProtocol:
-    """The protocol, known to be one whose training is the exchange."""
+    """The protocol, if its messages are those of training; else BadInput."""
     if not isinstance(protocol, TrainingProtocol):
-        raise BadInput(f"expected a protocol whose training is the exchange, got '{protocol.name}'")
+        raise BadInput(f"expected a training protocol, got '{protocol.name}'")
     return protocol
 
 
@@ -194,7 +194,7 @@ def predict(
     """
     collector = protocol.collector(federation.active)
     if release is not None and collector != COORDINATOR:
-        raise BadInput(f"'{protocol.name}' without a coordinator: nobody can change the scores before they are seen")
+        raise BadInput(f"'{protocol.name}' without a coordinator: no party can change the scores before they are seen")
     names = tuple(party.name for party in federation.parties)
     log = Transcript(protocol.name, federation.active, names, federation.features, federation.classes)
     columns = column_positions(federation)
@@ -237,7 +237,7 @@ def checked(scores: FloatArray, rows: int, classes: int) -> FloatArray:
         raise BadInput(f"model: expected {rows:,} x {classes} scores, one per row and class, got {scores.shape}")
     if not np.isfinite(scores).all():
         bad = int((~np.isfinite(scores)).any(axis=1).sum())
-        raise BadInput(f"model: expected a number for every score, got NaN or infinity in {bad:,} of {rows:,} rows")
+        raise BadInput(f"model: expected finite scores, got NaN or infinity in {bad:,} of {rows:,} rows")
     if scores.min(initial=0.0) < 0 or np.abs(scores.sum(axis=1) - 1).max(initial=0.0) > ADDS_UP:
         raise BadInput(
             "model: expected probabilities, 0 or more and adding up to 1 in every row; is a softmax missing?"

@@ -98,7 +98,7 @@ def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
     import torch
 
     rows = torch.full((2, *plan.shape), 0.5, dtype=_dtype(plan.double))
-    with evaluating(module), torch.enable_grad(), _in_words(plan, f"inputs of shape {plan.shape} do not go through it"):
+    with evaluating(module), torch.enable_grad(), _in_words(plan, f"it does not accept inputs of shape {plan.shape}"):
         outputs: object = module(rows)
     if not isinstance(outputs, torch.Tensor) or outputs.shape != (2, plan.outputs) or outputs.dtype != rows.dtype:
         got = f"shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else type(outputs).__name__
@@ -108,7 +108,7 @@ def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
         )
     parameters = dict(module.named_parameters())
     if not parameters:
-        raise BadInput(f"{_called(plan)}: it has no parameters, so there is nothing to train and no gradient")
+        raise BadInput(f"{_called(plan)}: it has no parameters, so there is nothing to train")
     learnt = {name: p for name, p in parameters.items() if p.requires_grad}
     grads: list[torch.Tensor | None] = []
     if learnt and outputs.requires_grad:

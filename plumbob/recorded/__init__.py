@@ -1,1 +1,1 @@
-"""Runs that Plumbob did not make: recorded by a tap around somebody's own loop, or read from plain files."""
+"""Runs made outside Plumbob: recorded by a tap around the user's own training loop, or read from plain files."""

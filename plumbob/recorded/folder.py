@@ -1,7 +1,7 @@
 """A recorded run as plain files: `manifest.json` and `.npy` arrays, written by any framework in any language.
 
-The format is in docs/recorded.md. Nothing in it is believed: every array's header is read and its size checked before a byte of
-it is loaded, nothing is unpickled, no path leads out of the folder, and what is wrong is one sentence.
+docs/recorded.md describes the format. Nothing in it is trusted: every array's header and size are checked before a byte of
+it is loaded, nothing is unpickled, no path leads out of the folder, and every error is one sentence.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a folder holds a recording in plain files, rather than a bundle of Plumbob's own."""
+    """Whether a folder contains a recording in plain files, rather than a Plumbob bundle."""
     manifest = path / "manifest.json"
     return path.is_dir() and manifest.is_file() and "arrays" not in _manifest(path)
 
 
 def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
-    """The transcript that the files of a folder tell."""
+    """Read the transcript from the files of a folder."""
     manifest = _manifest(path)
     files = _Files(path, limit)
     federation = _federation(path, manifest, files)
@@ -57,7 +57,7 @@ def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
             _one_of(where, end, known)
         _one_of(f"{where}, phase", entry["phase"], PHASES)
         if entry["round"] < 0:
-            raise BadInput(f"{where}: expected a round from 0 on, got {entry['round']}")
+            raise BadInput(f"{where}: expected a round of 0 or more, got {entry['round']}")
         header = {key: entry[key] for key in PARTS if key != "file"}
         log.send(**header, payload=files.numbers(where, entry["file"]))
     for party, notes in manifest.get("notes", {}).items():
@@ -87,12 +87,12 @@ def _manifest(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: its manifest is not JSON") from error
     if not isinstance(manifest, dict):
-        raise BadInput(f"{path}: its manifest holds no keys and values")
+        raise BadInput(f"{path}: its manifest is not a JSON object")
     return manifest
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federation:
@@ -142,7 +142,7 @@ def _frame(where: str, files: _Files, file: Any, names: list[str]) -> pd.DataFra
 
 
 def _checked_keys(where: str, entry: Any, needed: Mapping[str, Any], optional: Mapping[str, Any]) -> None:
-    """All keys that are needed, none that is not known, each of its type."""
+    """Check that all required keys exist, none is unknown, and each value has the right type."""
     if not isinstance(entry, dict):
         raise BadInput(f"{where}: expected keys and values, got {type(entry).__name__}")
     for key in needed:
@@ -153,16 +153,16 @@ def _checked_keys(where: str, entry: Any, needed: Mapping[str, Any], optional: M
         if key not in kinds:
             raise BadInput(f"{where}: '{key}' is not a key{suggest(key, list(kinds))}")
         if isinstance(value, bool) or not isinstance(value, kinds[key]):
-            raise BadInput(f"{where}: '{key}' is of the wrong type, {type(value).__name__}")
+            raise BadInput(f"{where}: '{key}' has the wrong type, {type(value).__name__}")
 
 
 def _one_of(where: str, word: object, known: Any) -> None:
     if word not in known:
-        raise BadInput(f"{where}: '{word}' is none of {', '.join(known)}")
+        raise BadInput(f"{where}: expected one of {', '.join(known)}, got '{word}'")
 
 
 class _Files:
-    """The arrays of one folder, up to so many bytes of them."""
+    """The arrays of one folder, up to a limit in bytes."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder, self._limit, self._left = folder.resolve(), limit, limit
@@ -175,7 +175,7 @@ class _Files:
         if not path.resolve().is_relative_to(self._folder):
             raise BadInput(f"{where}: '{name}' leads out of the folder")
         if path.exists() and not path.is_file():
-            raise BadInput(f"{where}: '{name}' is no ordinary file")
+            raise BadInput(f"{where}: '{name}' is not a regular file")
         try:
             with path.open("rb") as file:
                 self._check(where, name, file, path.stat().st_size)
@@ -183,23 +183,23 @@ class _Files:
         except OSError as error:
             raise BadInput(f"{where}: '{name}' is missing or cannot be read") from error
         except (ValueError, SyntaxError, EOFError, tokenize.TokenError) as error:
-            raise BadInput(f"{where}: '{name}' is no array in NumPy's format") from error
+            raise BadInput(f"{where}: '{name}' is not a NumPy array file") from error
         if not np.isfinite(array).all():
-            raise BadInput(f"{where}: '{name}' holds NaN or infinity; expected a number in every cell")
+            raise BadInput(f"{where}: '{name}' contains NaN or infinity; expected a number in every cell")
         return array
 
     def _check(self, where: str, name: str, file: BinaryIO, size: int) -> None:
-        """What the header announces, before anything is read: numbers, as many as there are bytes, within the limit."""
+        """Check the header before anything is read: numbers, as many as there are bytes, within the limit."""
         version = np.lib.format.read_magic(file)
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in readers:
-            raise BadInput(f"{where}: '{name}' is of version {version} of NumPy's format, expected 1.0 or 2.0")
+            raise BadInput(f"{where}: '{name}' has version {version} of NumPy's format, expected 1.0 or 2.0")
         shape, _, kind = readers[version](file)
         if kind.kind not in "biuf":
-            raise BadInput(f"{where}: '{name}' is of {kind}, expected numbers")
+            raise BadInput(f"{where}: '{name}' contains {kind}, expected numbers")
         announced = math.prod(shape) * kind.itemsize
         if announced != size - file.tell():
-            raise BadInput(f"{where}: '{name}' announces {announced:,} bytes and holds {size - file.tell():,}")
+            raise BadInput(f"{where}: '{name}' declares {announced:,} bytes but has {size - file.tell():,}")
         self._left -= announced
         if self._left < 0:
             raise BadInput(f"{where}: the arrays take more than the limit of {self._limit:,} bytes")

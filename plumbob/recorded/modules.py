@@ -1,4 +1,4 @@
-"""Somebody's own modules, as a tap meets them: what they are given, what they return, and whether that is linear."""
+"""The user's own modules, as a tap sees them: their inputs, their outputs, and whether they are linear."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def checked_modules(passive: Mapping[str, torch.nn.Module]) -> dict[str, torch.n
         if not isinstance(module, torch.nn.Module):
             raise BadInput(f"party '{name}': expected a torch.nn.Module, got {type(module).__name__}")
     if len({id(module) for module in passive.values()}) < len(passive):
-        raise BadInput("passive: two parties have the same module, so nobody can tell who sends; give each its own")
+        raise BadInput("passive: two parties share one module, so the sender is ambiguous; give each party its own")
     return dict(passive)
 
 
 def table_of(party: str, columns: Mapping[str, Any], inputs: Mapping[str, Any], federation: Federation) -> Array:
-    """What a party's module is given, one row for each person."""
+    """The inputs of a party's module, one row per person."""
     values = inputs.get(party, columns[party])
     if isinstance(values, pd.DataFrame):
         wordy = [str(c) for c in values.columns if values[c].dtype.kind not in "biuf"]
         if wordy:
             raise BadInput(
-                f"party '{party}': column '{wordy[0]}' is not of numbers, so no module is given it; "
-                "name what the module is given ('inputs')"
+                f"party '{party}': column '{wordy[0]}' is not numeric, so it cannot be an input of the module; "
+                "pass the module's inputs ('inputs')"
             )
         values = values.astype(np.result_type(*values.dtypes))  # one type for all: truths among numbers become 0 and 1
     table = plain(values)
@@ -51,7 +51,7 @@ def table_of(party: str, columns: Mapping[str, Any], inputs: Mapping[str, Any], 
 
 
 def plain(values: Any) -> Array:
-    """Numbers as an array; 16-bit ones that NumPy does not have become 32-bit ones."""
+    """Numbers as an array; 16-bit types that NumPy lacks become 32-bit ones."""
     if isinstance(values, torch.Tensor):
         values = values.detach()
         values = (values.float() if values.dtype == torch.bfloat16 else values).cpu().numpy()
@@ -59,12 +59,12 @@ def plain(values: Any) -> Array:
 
 
 def numbers_of(tensor: torch.Tensor) -> Array:
-    """A copy of a tensor, a row for each person."""
+    """A copy of a tensor, one row per person."""
     return np.array(plain(tensor)).reshape(len(tensor), -1)
 
 
 def linear(inputs: Array, outputs: Array) -> bool:
-    """Whether outputs are inputs times a matrix plus a constant, as far as some rows tell."""
+    """Whether outputs are an affine function of the inputs, tested on some rows."""
     some = np.linspace(0, len(inputs) - 1, min(len(inputs), LOOKED_AT)).astype(np.int64)
     given, sent = (part[some].reshape(len(some), -1).astype(np.float64) for part in (inputs, outputs))
     if given.shape[1] + 1 >= len(some):
@@ -77,7 +77,7 @@ def linear(inputs: Array, outputs: Array) -> bool:
 
 
 def version_of(module: torch.nn.Module) -> int:
-    """A number that changes with any parameter or running mean. Torch's own counters miss what is written to `.data`."""
+    """A number that changes with any parameter or running mean. Torch's own counters miss writes to `.data`."""
     version = 0
     for tensor in (*module.parameters(), *module.buffers()):
         cells = tensor.detach().cpu().contiguous().reshape(-1)
@@ -87,7 +87,7 @@ def version_of(module: torch.nn.Module) -> int:
 
 @contextmanager
 def predicting(module: torch.nn.Module) -> Iterator[None]:
-    """Prediction mode, and every part of the module back in its own mode after."""
+    """Evaluation mode; afterwards every submodule is back in its previous mode."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:

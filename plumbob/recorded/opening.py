@@ -1,4 +1,4 @@
-"""Open a recorded run, whoever wrote it, and check what an audit takes for granted."""
+"""Open a recorded run from any source and check what an audit relies on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from plumbob.transcript import COORDINATOR, Transcript
 
 
 def open_recorded(path: Path) -> Transcript:
-    """A transcript that was saved, or a folder of plain files."""
+    """Open a saved transcript or a folder of plain files."""
     log = read_recording(path) if is_recording(path) else Transcript.load(path)
     known = sorted({protocol for attack in attacks().values() for protocol in attack.protocols})
     if log.protocol not in known:
-        raise BadInput(f"{path}: no attack is on '{log.protocol}'; known: {', '.join(known)}")
+        raise BadInput(f"{path}: no attack addresses '{log.protocol}'; known: {', '.join(known)}")
     try:
         federation_in(log)
         if log.protocol == SplitNetwork.name:
@@ -31,7 +31,7 @@ def open_recorded(path: Path) -> Transcript:
 
 
 def federation_in(log: Transcript) -> Federation:
-    """The parties with what they sealed, checked."""
+    """The parties with their sealed columns, checked."""
     if log.active not in log.parties:
         raise BadInput(f"the active party '{log.active}' is not among the parties: {', '.join(log.parties)}")
     columns = {name: log.sealed(name).get("columns") for name in log.parties}
@@ -46,7 +46,7 @@ def federation_in(log: Transcript) -> Federation:
             raise BadInput(f"columns of '{name}': expected numbers from 0 to 1 in every cell")
         parties.append(Party(name, features, part))
     if [feature.party for feature in log.features] != [p.name for p in parties for _ in p.columns]:
-        raise BadInput("features: expected those of the first party first, and so on")
+        raise BadInput("features: expected them in the order of the parties")
     label = log.sealed(log.active).get("label", np.zeros(rows, dtype=np.int64))
     if label.ndim != 1 or label.dtype.kind not in "iu" or label.min(initial=0) < 0:
         raise BadInput(f"label: expected a class number for every row, got {label.dtype} of shape {label.shape}")
@@ -57,7 +57,7 @@ def federation_in(log: Transcript) -> Federation:
 
 
 def _check_cut(log: Transcript) -> None:
-    """Embeddings of all rows, in the order of the rows."""
+    """Check that there are embeddings of all rows, in the order of the rows."""
     rows = len(log.sealed(log.active)["columns"])
     opened_sum = log.sealed(log.active).get("notes/embeddings")
     if opened_sum is not None:
@@ -66,10 +66,10 @@ def _check_cut(log: Transcript) -> None:
     sent = {name: [m for m in log.messages if m.name == "embeddings" and m.sender == name] for name in log.parties}
     sent = {name: messages for name, messages in sent.items() if messages}
     if not sent:
-        raise BadInput("no message 'embeddings': nothing was recorded of prediction with the final model")
+        raise BadInput("no message 'embeddings': prediction with the final model was not recorded")
     for name, messages in sent.items():
         if any(m.payload.ndim != 2 or m.payload.shape[1:] != messages[0].payload.shape[1:] for m in messages):
-            raise BadInput(f"embeddings of '{name}': expected tables of one width, a row for each person")
+            raise BadInput(f"embeddings of '{name}': expected tables of equal width with one row per person")
         _check_embeddings(f"'{name}'", np.concatenate([m.payload for m in messages]), rows)
         rounds = {m.round for m in messages}
         asked = [
@@ -85,4 +85,4 @@ def _check_embeddings(whose: str, cells: Array, rows: int) -> None:
     if cells.ndim != 2 or len(cells) != rows:
         raise BadInput(f"embeddings of {whose}: expected {rows:,} rows, got shape {cells.shape}")
     if cells.dtype.kind != "f" or not np.isfinite(cells).all():
-        raise BadInput(f"embeddings of {whose}: expected a number with a point in every cell, got {cells.dtype}")
+        raise BadInput(f"embeddings of {whose}: expected floating-point numbers, got {cells.dtype}")

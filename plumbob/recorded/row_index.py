@@ -1,4 +1,4 @@
-"""Which rows of a table a batch holds, by their cells alone, exactly.
+"""Find which rows of a table a batch contains, exactly, by their cells alone.
 
 Every row has a hash of 64 bits: each cell's bits and its column's number are mixed (splitmix64) and added up. Hashes are looked
 up in sorted order, and what is found is compared cell by cell. Rows with the same cells are twins: they are given out in turn, so
@@ -25,7 +25,7 @@ Bits = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Found:
-    """Row numbers of a batch, `UNKNOWN` where a row is not in the table; not `sure` where it has twins or is unknown."""
+    """Row numbers of a batch, `UNKNOWN` for a row not in the table; not `sure` if it has duplicates or is unknown."""
 
     rows: IntArray
     sure: NDArray[np.bool_]
@@ -62,12 +62,12 @@ class RowIndex:
 
 
 def nothing(count: int) -> Found:
-    """So many rows of which nothing is known."""
+    """That many unknown rows."""
     return Found(np.full(count, UNKNOWN, dtype=np.int64), np.zeros(count, dtype=np.bool_))
 
 
 def _bits(table: Array) -> Array:
-    """Cells as whole numbers of their own bits; 0 and -0 are the same."""
+    """The bits of cells as integers; 0 and -0 are the same."""
     flat = np.ascontiguousarray(table.reshape(len(table), -1))
     if flat.dtype.kind == "f":
         flat = flat + flat.dtype.type(0)
@@ -86,7 +86,7 @@ def _mixed(bits: Bits) -> Bits:
 
 
 def _earlier(places: IntArray) -> IntArray:
-    """How often each entry stood there before."""
+    """How often each entry occurred before."""
     order = np.argsort(places, kind="stable")
     ranked = places[order]
     starts = np.searchsorted(ranked, ranked, side="left")
@@ -96,7 +96,7 @@ def _earlier(places: IntArray) -> IntArray:
 
 
 def agreed(found: Mapping[str, Found]) -> dict[str, IntArray]:
-    """The rows of every party's batch; where one cannot be sure, another that can tells."""
+    """The rows of every party's batch; an ambiguous one is resolved by a party that is sure."""
     rows = {}
     for name, own in found.items():
         numbers, unsure = own.rows.copy(), ~own.sure

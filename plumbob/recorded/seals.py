@@ -1,4 +1,4 @@
-"""What a recorded run says of itself beside its messages: remarks, the model's accuracy, a defence that is known."""
+"""What a recorded run contains besides its messages: remarks, the model's accuracy, known defences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCURACY = "test accuracy"
 
 
 def seal_remarks(log: Transcript, remarks: Iterable[str]) -> None:
-    """Sentences for the report, as text; they hold no values."""
+    """Sentences for the report; they contain no values."""
     text = "\n".join(" ".join(remark.split()) for remark in remarks)
     log.seal(COORDINATOR, REMARKS, np.frombuffer(text.encode(), dtype=np.uint8))
 
@@ -29,26 +29,26 @@ def remarks_of(log: Transcript) -> tuple[str, ...]:
 
 
 def seal_accuracy(log: Transcript, share: object) -> None:
-    """The share of rows that the model gets right."""
+    """Record the model's accuracy."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise BadInput(f"accuracy: expected a share from 0 to 1, got {share!r}")
     log.seal(COORDINATOR, ACCURACY, np.array([float(share)]))
 
 
 def accuracy_of(log: Transcript) -> float | None:
-    """The same, where the recording says it."""
+    """The model's accuracy, if it was recorded."""
     sealed = log.sealed(COORDINATOR).get(ACCURACY)
     return None if sealed is None or sealed.size != 1 else float(sealed.reshape(-1)[0])
 
 
 def seal_defence(log: Transcript, defence: Mapping[str, Mapping[str, object]]) -> None:
-    """What everybody knows of the defences that the run had, by name with their settings."""
+    """Record what is publicly known of the run's defences, by name with their settings."""
     cut = [name for name, kind in DEFENCES.items() if isinstance(kind, type) and issubclass(kind, EmbeddingDefence)]
     for name, settings in defence.items():
         if name not in cut:
-            raise BadInput(f"defence: '{name}' is none of a cut layer{suggest(name, cut)}")
+            raise BadInput(f"defence: '{name}' is not a defence of the cut layer{suggest(name, cut)}")
         if not isinstance(settings, Mapping):
-            raise BadInput(f"defence '{name}': expected its settings by name, got {type(settings).__name__}")
+            raise BadInput(f"defence '{name}': expected a mapping of settings, got {type(settings).__name__}")
         defence_named(name, **settings).known().seal(log)
 
 

@@ -1,6 +1,6 @@
 """What the parties of a recorded run hold, as a federation: columns scaled to [0, 1] and a label of class numbers.
 
-Scaling is of the sealed truth only. What crossed stays what it was: an embedding of raw, standardised or scaled columns spans
+Only the sealed truth is scaled. Messages stay as they were: an embedding of raw, standardised or scaled columns spans
 the same, up to a constant, and a column of two values is the same column on any scale.
 """
 
@@ -20,7 +20,7 @@ from plumbob.federation import Federation, IntArray, Party
 
 
 def array_of(values: Any) -> Array:
-    """Numbers out of whatever holds them: an array, a tensor on any device, a series, a list."""
+    """Numbers from an array, a tensor on any device, a series or a list."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     return np.asarray(values)
@@ -67,15 +67,15 @@ def classes_of(label: Any) -> tuple[IntArray, tuple[str, ...]]:
     values = array_of(label)
     values = values.reshape(-1) if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1:
-        raise BadInput(f"label: expected one class for every row, got shape {values.shape}")
+        raise BadInput(f"label: expected one class per row, got shape {values.shape}")
     if pd.isna(values).any():
-        raise BadInput(f"label: {int(pd.isna(values).sum()):,} rows have none")
+        raise BadInput(f"label: {int(pd.isna(values).sum()):,} rows have no class")
     names, codes = np.unique(values if values.dtype.kind in "biuf" else values.astype(str), return_inverse=True)
     if len(names) < 2:
-        raise BadInput("label: it takes only one value; a model needs at least two classes")
+        raise BadInput("label: it has only one value; a model needs at least two classes")
     if len(names) > max(FEW, len(values) // 20):
         raise BadInput(
-            f"label: {len(names):,} distinct values are too many for classes; give classes, such as quarters"
+            f"label: {len(names):,} distinct values are too many for classes; bin them, for example into quartiles"
         )
     return codes.astype(np.int64), tuple(_class_name(name) for name in names)
 
@@ -87,11 +87,11 @@ def _class_name(value: Any) -> str:
 
 
 def checked_parties(active: str, passive: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
-    """Every passive party has a part of the network and columns, and nobody else has."""
+    """Check that every passive party, and no other, has a module and columns."""
     if not passive:
         raise BadInput("passive: expected at least one party and its module, got none")
     if active in passive:
-        raise BadInput(f"'{active}' is named as the active party and as a passive one; the active one sends no outputs")
+        raise BadInput(f"'{active}' is named as both the active and a passive party; the active party sends no outputs")
     for name in passive:
         if name not in columns:
             raise BadInput(f"party '{name}' has a module but no columns{suggest(name, list(columns))}")

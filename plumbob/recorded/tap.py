@@ -1,4 +1,4 @@
-"""A tap: hooks at the cut of somebody's own split-learning loop, which write down what crosses there.
+"""A tap: hooks at the cut of the user's own split-learning loop, which record the messages there.
 
 A passive party's bottom model is a `torch.nn.Module`; what it returns is what the party sends. The tap hears
     1  its outputs in training, by a forward hook                         "rows", "outputs"
@@ -63,7 +63,7 @@ def tap(
 
 @dataclass
 class _Round:
-    """One round of training: what has crossed of it so far and is not written down yet."""
+    """One round of training: messages so far that are not yet recorded."""
 
     number: int
     found: dict[str, Found] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class _Predicted:
 
 
 class Tap:
-    """The hooks of one run. `transcript` is there once the block is done; `remarks` say what had to be decided."""
+    """The hooks of one run. `transcript` is available after the block; `remarks` lists assumptions and decisions."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Tap:
 
     def __enter__(self) -> Tap:
         if self._listening or self._done:
-            raise BadInput("a tap records one run; make another one for the next")
+            raise BadInput("a tap records one run; create a new one for the next")
         self._listening = True
         for name, module in self._modules.items():
             self._handles.append(module.register_forward_hook(partial(self._heard, name), with_kwargs=True))
@@ -136,30 +136,30 @@ class Tap:
     def transcript(self) -> Transcript:
         """The record of the run."""
         if not self._done:
-            raise BadInput("the tap has no transcript yet: the block around the loop is not done, or it broke off")
+            raise BadInput("the tap has no transcript yet: its block has not finished, or it raised an error")
         return self._log
 
     def rows(self, indices: Any) -> None:
-        """Say which rows of the table the next forward pass of every party is given; without this they are looked up."""
+        """State the row numbers of every party's next forward pass; without this they are looked up."""
         rows = array_of(indices).reshape(-1)
         if rows.dtype.kind not in "iu" or (len(rows) and (rows.min() < 0 or rows.max() >= len(self.federation))):
             raise BadInput(f"rows: expected row numbers from 0 to {len(self.federation) - 1:,}, got others")
         self._told, self._told_to = rows.astype(np.int64), set()
 
     def predict(self) -> None:
-        """From here on every forward pass is prediction, whatever mode the modules are in."""
+        """From here on, every forward pass is prediction, whatever mode the modules are in."""
         self._predicting = True
 
     def accuracy(self, share: float) -> None:
-        """Say what share of other people's rows the model gets right, for the report; the tap cannot know."""
+        """State the model's test accuracy for the report; the tap cannot know it."""
         seal_accuracy(self._log, share)
 
     def finish(self) -> Transcript:
-        """Remove the hooks and close the transcript; the end of the block does it too."""
+        """Remove the hooks and close the transcript; leaving the block does this too."""
         if self._done:
             return self._log
         if not self._listening:
-            raise BadInput("the tap has not begun to listen; put the loop into its block: with plumbob.tap(...) as tap")
+            raise BadInput("the tap is not active; run the loop inside its block: with plumbob.tap(...) as tap")
         self._deaf()
         self._end_round()
         missing = [name for name in self._modules if not self._covered(name)]
@@ -184,12 +184,12 @@ class Tap:
     # what is heard
 
     def _heard(self, party: str, module: torch.nn.Module, given: Any, named: Any, outputs: Any) -> None:
-        """A module has run. Nothing is returned, so its outputs stay what they are."""
+        """A module has run. Nothing is returned, so its outputs stay unchanged."""
         import torch
 
         if not isinstance(outputs, torch.Tensor) or outputs.ndim == 0:
             raise BadInput(
-                f"the module of '{party}' returns {type(outputs).__name__}, expected one tensor with a row for each person; "
+                f"the module of '{party}' returns {type(outputs).__name__}, expected one tensor with a row per person; "
                 "tap the module whose outputs are sent"
             )
         sent = numbers_of(outputs)
@@ -211,7 +211,7 @@ class Tap:
             self._say_outputs(here)
 
     def _returned(self, here: _Round, party: str, gradient: torch.Tensor) -> None:
-        """A gradient has come back to a module's outputs."""
+        """A gradient has reached a module's outputs."""
         if not self._listening:
             return
         self._say_outputs(here)
@@ -222,13 +222,13 @@ class Tap:
             self._say_gradients(here)
 
     def _find(self, party: str, given: list[torch.Tensor], count: int) -> Found:
-        """The rows that a module was given: as told, else by their cells."""
+        """The rows that a module was given: as stated, else found by their cells."""
         if given and party not in self._like:
             self._like[party] = given[0].detach()[:0].clone()
         if self._told is not None and party not in self._told_to:
             self._told_to.add(party)
             if len(self._told) != count:
-                raise BadInput(f"rows: {len(self._told):,} were named, and the module of '{party}' was given {count:,}")
+                raise BadInput(f"rows: {len(self._told):,} were named, but the module of '{party}' was given {count:,}")
             return Found(self._told, np.ones(count, dtype=np.bool_))
         if not given or len(given[0]) != count:
             return nothing(count)
@@ -256,7 +256,7 @@ class Tap:
         return kept is not None and kept.version == version_of(self._modules[party]) and bool(kept.there.all())
 
     def _asked(self, party: str) -> Array:
-        """A bottom model's outputs for all rows, run by the tap: gradients off, prediction mode, all put back after."""
+        """A bottom model's outputs for all rows, run by the tap without gradients and in evaluation mode; state is restored."""
         import torch
 
         module, table = self._modules[party], torch.from_numpy(np.array(self._tables[party], order="C"))
@@ -269,7 +269,7 @@ class Tap:
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise BadInput(
                 f"the module of '{party}' cannot be run over its table of {tuple(table.shape)}; "
-                "name what it is given ('inputs'), or predict all rows in the loop"
+                "pass the module's inputs ('inputs'), or predict all rows in the loop"
             ) from error
         return np.concatenate(parts)
 
@@ -303,7 +303,7 @@ class Tap:
                 self._say(self.federation.active, name, "train", here.number, "output gradients", gradient)
 
     def _say_earlier(self, parties: Iterable[str]) -> None:
-        """These parties' predictions so far, which are not of the final model: written down as outputs."""
+        """Record these parties' predictions so far as outputs, since they are not of the final model."""
         earlier = {name: self._predicted.pop(name) for name in parties if name in self._predicted}
         rows = {name: np.flatnonzero(kept.there) for name, kept in earlier.items() if kept.there.any()}
         if rows:
@@ -321,38 +321,40 @@ class Tap:
     def _say(
         self, sender: str, receiver: str, phase: str, number: int, name: str, payload: Array, limited: bool = True
     ) -> None:
-        """As in `split_network`: kept as long as there is room, of the rest the hashes and sizes; embeddings are kept whole."""
+        """As in `split_network`: messages are kept up to the limit, beyond it hashes and sizes; embeddings are kept whole."""
         self._room -= payload.nbytes if limited else 0
         kept = None if self._room >= 0 or not limited else np.zeros(0, dtype=np.int64)
         self._log.send(sender, receiver, phase, number, name, payload, kept)
 
     def _remarked(self, asked: list[str], cells: Mapping[str, Array], deep: list[str]) -> list[str]:
-        """What whoever reads the transcript should know of how it was made."""
+        """What readers of the transcript should know about how it was made."""
         remarks = []
         if asked:
             whom = ", ".join(f"'{name}'" for name in asked)
-            remarks.append(f"the loop did not predict all rows after training: the tap ran the bottom of {whom} once")
+            remarks.append(
+                f"the loop did not predict all rows after training, so the tap ran the bottom model of {whom} once"
+            )
         for name in deep:
             remarks.append(
-                f"the bottom of '{name}' is not one linear layer, and the attacker knows: it counts as a deeper cut"
+                f"the bottom of '{name}' is not a single linear layer, which the attacker knows; it counts as a deeper cut"
             )
         if not self._rounds:
-            remarks.append("no round of training was heard: no module ran in training mode with gradients on")
+            remarks.append("no training round was recorded: no module ran in training mode with gradients on")
         for name in self._modules:
             if self._unknown[name]:
                 remarks.append(
-                    f"{self._unknown[name]:,} rows of training were not found in the table of '{name}' ({UNKNOWN} in 'rows')"
+                    f"{self._unknown[name]:,} training rows were not found in the table of '{name}' ({UNKNOWN} in 'rows')"
                 )
             if self._twins[name]:
                 remarks.append(
-                    f"{self._twins[name]:,} rows of training have twins in the table of '{name}', which were named in turn"
+                    f"{self._twins[name]:,} training rows have duplicates in the table of '{name}', which were assigned in turn"
                 )
             if cells[name].dtype.itemsize < 4:
                 remarks.append(
-                    f"'{name}' sends numbers of {8 * cells[name].dtype.itemsize} bits; attacks reckon with 32 or more"
+                    f"'{name}' sends numbers of {8 * cells[name].dtype.itemsize} bits; attacks assume 32 or more"
                 )
         if self._strangers:
-            remarks.append(f"{self._strangers:,} outputs of prediction were of rows outside of the table: not kept")
+            remarks.append(f"{self._strangers:,} prediction outputs were of rows not in the table and were not kept")
         if self._room < 0:
             remarks.append("messages beyond 'archive_mb' were counted and hashed, not kept")
         return remarks

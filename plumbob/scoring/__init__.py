@@ -1,1 +1,1 @@
-"""Where guess meets truth, and nowhere else."""
+"""Scoring: the only place where a guess is compared with the truth."""

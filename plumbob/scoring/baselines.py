@@ -1,4 +1,4 @@
-"""Guesses that need no message of the protocol. Their errors are what an attack has to beat.
+"""Baselines: guesses that need no message of the protocol. An attack has to beat their errors.
 
 `uniform` and `normal` are the papers'; `own_mean` and `own_row_mean` use only the curious party's columns, `no_message` all
 that it has before a score arrives (its columns as a prior, auxiliary rows where granted); `best_constant` is each column's

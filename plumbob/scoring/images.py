@@ -1,4 +1,4 @@
-"""What is measured of recovered pictures: PSNR, SSIM and MSE, tile by tile and row by row.
+"""Metrics of recovered images: PSNR, SSIM and MSE, tile by tile and row by row.
 
 A tile is what one party holds of every picture. Guesses are clipped to [0, 1] first, as a screen does. jin2021's figure (its
 authors' code) is the mean over tiles and rows of the tile's PSNR. A mean of logarithms is kind to an attack that is exact on
@@ -44,7 +44,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class ImageScore:
-    """How good the recovered pictures are. PSNR in dB; one value per tile and row goes into means and quantiles."""
+    """Quality of the recovered images. PSNR in dB; means and quantiles are over one value per tile and row."""
 
     psnr: float  # mean over tiles and rows: jin2021's figure
     psnr_quantiles: Five  # 5, 25, 50, 75, 95 %

@@ -1,4 +1,4 @@
-"""What is measured of a guess: pure functions of estimate and truth, column by column.
+"""Metrics of a guess: pure functions of estimate and truth, column by column.
 
 Errors are in units of a column's range, because features are scaled to [0, 1].
 """
@@ -31,7 +31,7 @@ def r_squared(errors: FloatArray, truth: FloatArray) -> FloatArray:
 
 
 def within(guess: FloatArray, truth: FloatArray, tolerance: float) -> FloatArray:
-    """Share of each column's cells guessed to within the given part of the range."""
+    """Share of each column's cells guessed to within the given fraction of the range."""
     return np.asarray(np.mean(np.abs(guess - truth) <= tolerance, axis=0))
 
 

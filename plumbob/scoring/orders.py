@@ -1,4 +1,4 @@
-"""Score claims about bins against the bins that the passive parties really used."""
+"""Score claims about bins against the bins that the passive parties actually used."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
 
 
 def _rank(claimed: Array, truth: Truth, column: int, rows: NDArray[np.bool_]) -> float:
-    """Spearman's correlation of what is claimed with the true values, over the rows that are spoken of."""
+    """Spearman's correlation of the claims with the true values, over the rows that have a claim."""
     if len(claimed) < 2:
         return 0.0
     return float(metrics.rank_correlation(claimed[:, None].astype(float), truth.values[rows][:, [column]])[0])

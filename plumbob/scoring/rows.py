@@ -1,4 +1,4 @@
-"""Rows at risk, counted and never named: whose cells an attack hits that guessing misses on the same rows.
+"""Rows at risk, counted but never identified: rows with cells that an attack hits and guessing misses.
 
 A cell is hit if the guess lies within so much of the column's range. Per column and tolerance the baseline is the one guess
 without messages that hits most of its cells, the column's most crowded constant among them (known to scoring only). What is

@@ -1,4 +1,4 @@
-"""Score a guess against the truth, with the baselines beside it."""
+"""Score a guess against the truth, next to the baselines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ THEIRS = (
 
 @dataclass(frozen=True)
 class Truth:
-    """The unknown columns as they really are, with other rows of theirs for the classifier of the attack accuracy."""
+    """The true unknown columns, and other rows of them for the classifier that measures attack accuracy."""
 
     names: tuple[str, ...]
     values: FloatArray
@@ -37,7 +37,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class ColumnScore:
-    """What was learnt about one column, or of pictures about one tile, by means over its pixels.
+    """What was learnt about one column or, for images, about one tile as means over its pixels.
 
     `gain` is the share of the best baseline's error that the attack removed.
     """
@@ -92,7 +92,7 @@ class Score:
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
-    """Open the sealed columns that the view does not hold."""
+    """Open the sealed columns that the view does not contain."""
     values = np.hstack([transcript.sealed(party)["columns"] for party in transcript.parties])
     coordinator = transcript.sealed("coordinator")
     names = tuple(transcript.features[i].name for i in view.unknown)

@@ -1,1 +1,1 @@
-"""Real frameworks, run as they are: started, recorded on the wire, turned into transcripts."""
+"""Real frameworks, run unmodified: started, recorded on the wire, turned into transcripts."""

@@ -49,8 +49,8 @@ def test_a_draft_is_the_plan_it_says_and_tells_counts(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(made.text)
     assert read_plan(tmp_path / "plan.yaml").digest == made.plan.digest
     assert made.seen == (
-        "bank: 200 rows, 200 different ids; columns: 1 number",
-        "shop: 200 rows, 200 different ids; columns: 1 number, 1 category",
+        "bank: 200 rows, 200 distinct ids; columns: 1 number",
+        "shop: 200 rows, 200 distinct ids; columns: 1 number, 1 category",
         "shared by all parties: 200 rows; 'bank' is active, its label has 2 classes",
     )
     assert str(tmp_path) not in made.text
@@ -118,8 +118,8 @@ def test_ids_that_repeat_are_told(tmp_path: Path) -> None:
     wanted = wishes(tmp_path)
     change(tmp_path / "shop.csv", "id", [f"c{max(i, 10):04d}" for i in range(200)])
     seen = draft(wanted, tmp_path).seen
-    assert "shop: 200 rows, 190 different ids" in seen[1]
-    assert any("10 rows repeat the id of another" in line for line in seen)
+    assert "shop: 200 rows, 190 distinct ids" in seen[1]
+    assert any("10 rows with duplicate ids" in line for line in seen)
 
 
 def test_what_cannot_work_is_refused_with_one_sentence(tmp_path: Path) -> None:

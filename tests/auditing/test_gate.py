@@ -59,9 +59,9 @@ def test_what_a_gate_may_say(text: str, words: str) -> None:
         ("max_gian<0.2", "no measure 'max_gian'; did you mean 'max_gain'?"),
         ("max_gain=0.2", "no comparison '='"),
         ("max_gain!=0.2", "no comparison '!='"),
-        ("max_gain==0.2", "hardly ever equal"),
-        ("max_gain>0.2", "asks for the bad case; say what must hold: max_gain<="),
-        ("min_accuracy<0.8", "asks for the bad case"),
+        ("max_gain==0.2", "is continuous"),
+        ("max_gain>0.2", "requires the unsafe case; write what must hold: max_gain<="),
+        ("min_accuracy<0.8", "requires the unsafe case"),
         ("max_gain<20", "always holds; 'max_gain' is 1 at worst"),
         ("max_gain<=1", "always holds"),
         ("max_gain<0", "can never hold"),
@@ -158,7 +158,7 @@ def test_a_plan_has_a_gate_that_is_no_part_of_what_it_audits() -> None:
 
 
 def test_labels_need_a_threat_that_lacks_them() -> None:
-    with pytest.raises(BadInput, match="every threat of the plan has the active party"):
+    with pytest.raises(BadInput, match="every threat of the plan includes the active party"):
         make_plan({"gate": "max_label_accuracy<0.6"})
     make_plan(
         {"gate": "max_label_accuracy<0.6", "threats": "coordinator", "protocols": "split_training", "data": "digits"}

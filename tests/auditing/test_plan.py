@@ -81,7 +81,7 @@ def test_settings_mean_the_same_in_any_order(key: str, name: str, settings: dict
     titles = [getattr(make_plan({key: [{"name": name, "settings": one}]}), key)[0].title for one in (settings, turned)]
     assert titles[0] == titles[1]
     listed = {key: [{"name": name, "settings": one} for one in (settings, turned)]}
-    with pytest.raises(BadInput, match="listed twice with the same settings"):
+    with pytest.raises(BadInput, match="with the same settings"):
         make_plan(listed)
 
 
@@ -120,20 +120,20 @@ def test_a_threat_is_made_of_grants() -> None:
             {"attacks": [{"name": "cafe", "settings": {"iterations": 5}}]},
             "'attacks': expected names, such as [cafe, dlg]",
         ),
-        ({"attacks": [{"name": "cafe"}]}, "a plan runs attacks with their default settings"),
+        ({"attacks": [{"name": "cafe"}]}, "in a plan, attacks have their default settings"),
         (
             {"defences": ["fake_gradients+dp_gradients"]},
-            "dp_gradients clips the rows' own gradients, so it must come before fake_gradients: name it first",
+            "dp_gradients clips the rows' own gradients, so it must come before fake_gradients; name it first",
         ),
         ({"defences": ["verify"]}, "no defence 'verify'"),
         ({"threats": [{"name": "x", "knows": ["everything"]}]}, "'threats.0.knows.0'"),
         ({"threats": ["actve"]}, "did you mean 'active'?"),
-        ({"protocols": ["decision_tree", "decision_tree"]}, "listed twice"),
+        ({"protocols": ["decision_tree", "decision_tree"]}, "duplicate protocol"),
         ({"defences": [{"name": "verification", "settings": {"limit": 0}}]}, "expected a number above 0, got 0"),
         ({"defences": [{"name": "verification", "settings": {"limt": 1}}]}, "did you mean 'limit'?"),
-        ({"data": {"name": "breast", "label": "x"}}, "has its own"),
-        ({"threats": ["active", "active"]}, "every threat needs a name of its own"),
-        ({"attacks": ["equation_solving", "equation_solving"]}, "every attack needs a name of its own"),
+        ({"data": {"name": "breast", "label": "x"}}, "defines its own"),
+        ({"threats": ["active", "active"]}, "every threat needs a unique name"),
+        ({"attacks": ["equation_solving", "equation_solving"]}, "every attack needs a unique name"),
         (
             {"protocols": [{"name": "logistic_regression", "settings": {"strength": -1}}]},
             "expected a number above 0, got -1",
@@ -159,17 +159,20 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"seed": -1}, "'seed'"),
         ({"data": {}}, "name one source"),
         ({"data": {"name": "breast", "file": "x.csv"}}, "name one source"),
-        ({"data": {k: v for k, v in FILES.items() if k != "label"}}, "say which column is the label"),
-        ({"data": {k: v for k, v in FILES.items() if k != "id"}}, "say which ('id')"),
+        ({"data": {k: v for k, v in FILES.items() if k != "label"}}, "name the label column"),
+        ({"data": {k: v for k, v in FILES.items() if k != "id"}}, "name it ('id')"),
         ({"data": FILES | {"parties": {"bank": "bank.csv"}}}, "at least two parties"),
         ({"data": FILES | {"parties": {"bank": "bank.csv", "shop": {"columns": ["a"]}}}}, "party 'shop' has no 'file'"),
         (
             {"data": {"file": "x.csv", "label": "y", "active": "a", "parties": {"a": ["c"], "b": []}}},
             "party 'b' has no columns",
         ),
-        ({"data": {"file": "x.csv", "label": "y", "parties": {"a": ["c"], "b": ["d"]}}}, "which party holds the label"),
+        (
+            {"data": {"file": "x.csv", "label": "y", "parties": {"a": ["c"], "b": ["d"]}}},
+            "name the party that holds the label",
+        ),
         ({"data": FILES | {"active": "bnk"}}, "'bnk' is not one of the parties"),
-        ({"data": FILES, "unknown": [0.2]}, "drop one of them"),
+        ({"data": FILES, "unknown": [0.2]}, "remove one of them"),
         ([], "expected keys and values, got list"),
         ("text", "expected keys and values, got str"),
     ],

@@ -207,8 +207,8 @@ def _damaged() -> Iterator[tuple[np.ndarray, str]]:
     yield whole[:, :-1], rows
     yield whole[0], rows
     yield whole.astype(np.int64), rows
-    yield np.zeros_like(whole), "ciphertext 0 of 2 is not a number that this key can have made"
-    yield np.full_like(whole, 255), "ciphertext 0 of 2 is not a number that this key can have made"
+    yield np.zeros_like(whole), "ciphertext 0 of 2 is not a valid ciphertext of this key"
+    yield np.full_like(whole, 255), "ciphertext 0 of 2 is not a valid ciphertext of this key"
     factor = np.frombuffer(int(KEY._p).to_bytes(256, "big"), dtype=np.uint8)[None]
     yield np.vstack([whole, factor]), "one of 3 ciphertexts shares a factor with n"
 
@@ -270,11 +270,11 @@ def test_numbers_that_do_not_match_the_batch_are_refused() -> None:
         (lambda: batch.bin_sums(np.array([0]), 1), "one number for each of 2 ciphertexts, got 1"),
         (lambda: batch.bin_sums(np.array([0, 3]), 3), "expected whole numbers from 0 to 2"),
         (lambda: batch.bin_sums(np.array([0, -1]), 3), "expected whole numbers from 0 to 2"),
-        (lambda: PUBLIC.encrypt([0.5]), "encode others with FixedPoint"),
-        (lambda: batch * np.array([0.5, 1.0]), "encode others with FixedPoint"),
+        (lambda: PUBLIC.encrypt([0.5]), "encode other numbers with FixedPoint"),
+        (lambda: batch * np.array([0.5, 1.0]), "encode other numbers with FixedPoint"),
         (lambda: products([[1], [2], [3]], batch), "products: expected 2 rows, one for each ciphertext, got 3"),
-        (lambda: products([[1], [2, 3]], batch), "expected a matrix, all of its rows equally long"),
-        (lambda: products(np.ones((2, 2)), batch), "encode others with FixedPoint"),
+        (lambda: products([[1], [2, 3]], batch), "expected a matrix with rows of equal length"),
+        (lambda: products(np.ones((2, 2)), batch), "encode other numbers with FixedPoint"),
     ):
         with pytest.raises(BadInput, match=words) as caught:
             attempt()

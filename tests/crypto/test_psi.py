@@ -66,7 +66,7 @@ def test_matches_are_exact_in_thousands() -> None:
 
 @pytest.mark.parametrize(("role", "ours", "theirs"), [("client", ["a", "a"], ["a"]), ("server", ["a"], ["a", "a"])])
 def test_repeated_ids_are_refused(role: str, ours: list[str], theirs: list[str]) -> None:
-    with pytest.raises(BadInput, match=f"the {role} .* gave 1 ids twice"):
+    with pytest.raises(BadInput, match=f"the {role} .* gave 1 duplicate ids"):
         intersect(Wire(), "bank", ours, "shop", theirs)
 
 

@@ -35,7 +35,7 @@ def test_one_server_sees_uniform_numbers_whatever_the_secret() -> None:
 
 
 def test_unequal_rows_are_refused() -> None:
-    with pytest.raises(BadInput, match="expected as many rows on both sides, got 3 and 4"):
+    with pytest.raises(BadInput, match="expected the same number of rows on both sides, got 3 and 4"):
         mean_products(np.zeros((3, 1)), np.zeros((4, 1)))
 
 

@@ -82,12 +82,12 @@ def test_of_repeated_ids_the_rule_picks_one(rule: str, kept: str) -> None:
         rules=Rules(duplicates=rule),
     )
     assert rows["bank"].loc[rows["bank"]["own"] == "5", "when"].tolist() == [kept]
-    assert f"party 'bank': 1 rows repeat the id of another and were dropped, the {rule} one kept" in notes
+    assert f"party 'bank': 1 rows with duplicate ids were dropped; the {rule} row of each id was kept" in notes
 
 
 def test_repeated_ids_can_be_refused() -> None:
     frames = {"bank": party([5, *range(30)]), "shop": party(range(30))}
-    assert "party 'bank': 1 rows repeat" in refused(frames, rules=Rules(duplicates="refuse"))
+    assert "party 'bank': 1 rows have duplicate ids" in refused(frames, rules=Rules(duplicates="refuse"))
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -100,7 +100,7 @@ def test_no_overlap_is_refused_with_the_counts(how: str) -> None:
 
 def test_zeros_in_front_of_ids_are_named_where_they_are_the_reason() -> None:
     frames = {"bank": party([f"{one:04}" for one in range(100)]), "shop": party([str(one) for one in range(100)])}
-    assert refused(frames).endswith("; some files have zeros in front of ids, others do not")
+    assert refused(frames).endswith("; some files have leading zeros in their ids, others do not")
 
 
 def test_a_small_overlap_is_refused() -> None:

@@ -97,7 +97,7 @@ def test_what_is_known_reaches_the_view_and_holds_no_secret(name: str) -> None:
         (lambda: made("dp_sgd", epochs=0), "expected at least 1 epoch, got 0"),
         (lambda: made("purifier", trained_on="air"), "'real' or 'random' scores, got 'air'"),
         (lambda: made("label_only", digits=1), "has no setting 'digits'"),
-        (lambda: made("rounding+rounding"), "got one of them twice"),
+        (lambda: made("rounding+rounding"), "duplicate defence"),
         (lambda: made("rounding+noise", digits=1), "has no part 'digits'"),
         (lambda: made("rounding+noise", noise=1), "expected the settings of 'noise' as keys and values, got 1"),
         (lambda: made("rounding+nois"), "did you mean 'noise'"),

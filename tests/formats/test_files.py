@@ -128,7 +128,7 @@ def pickled(folder: Path) -> Path:
 
 def test_a_pickle_is_read_only_where_code_is_trusted(tmp_path: Path) -> None:
     path = pickled(tmp_path)
-    with pytest.raises(BadInput, match="a pickle runs code when it is read; say --trust-code"):
+    with pytest.raises(BadInput, match="a pickle runs code when loaded; pass --trust-code"):
         read_model(path)
     assert read_model(path, trust=Trust(code=True)).kind == "decision_tree"
 
@@ -180,13 +180,15 @@ def test_a_whole_module_of_torch_needs_trust(tmp_path: Path) -> None:
     import torch
 
     torch.save(network(), tmp_path / "net.pth")
-    with pytest.raises(BadInput, match=r"save model\.state_dict\(\), or say --trust-code"):
+    with pytest.raises(BadInput, match=r"save model\.state_dict\(\), or pass --trust-code"):
         read_model(tmp_path / "net.pth")
     assert read_model(tmp_path / "net.pth", trust=Trust(code=True)).kind == "neural_network"
     torch.save(
         torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)), tmp_path / "tanh.pth"
     )
-    with pytest.raises(BadInput, match="expected Linear and ReLU in turn, with Linear last, got Linear, Tanh, Linear"):
+    with pytest.raises(
+        BadInput, match="expected alternating Linear and ReLU layers ending with Linear, got Linear, Tanh, Linear"
+    ):
         read_model(tmp_path / "tanh.pth", trust=Trust(code=True))
 
 
@@ -272,10 +274,10 @@ TREE = ("gradient_booster", "model", "trees", 0)
     [
         (_set("objective", "name", "reg:squarederror"), "got the objective 'reg:squarederror'"),
         (_set("gradient_booster", "name", "gblinear"), "expected the booster 'gbtree', got 'gblinear'"),
-        (_set(*TREE, "split_type", [1]), "it splits on categories"),
+        (_set(*TREE, "split_type", [1]), "it has categorical splits"),
         (_first_leaf_nan, "got NaN or infinity among its leaves"),
-        (_set(*TREE, "left_children", [0] * 99), "cannot be read as a whole '.json' model"),
-        (_set("learner_model_param", "base_score", "x"), "cannot be read as a whole '.json' model"),
+        (_set(*TREE, "left_children", [0] * 99), "cannot be read as a complete '.json' model"),
+        (_set("learner_model_param", "base_score", "x"), "cannot be read as a complete '.json' model"),
     ],
 )
 def test_models_of_xgboost_that_do_not_fit_are_refused(change: Any, words: str, tmp_path: Path) -> None:
@@ -285,12 +287,12 @@ def test_models_of_xgboost_that_do_not_fit_are_refused(change: Any, words: str, 
 
 def test_a_wrong_kind_of_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"weights": [1]}')
-    with pytest.raises(BadInput, match="expected a model that xgboost saved"):
+    with pytest.raises(BadInput, match="expected a model saved by xgboost"):
         read_model(tmp_path / "a.json")
     (tmp_path / "a.h5").write_text("x")
     with pytest.raises(BadInput, match=re.escape("expected a file that ends in .json, .ubj, .onnx")):
         read_model(tmp_path / "a.h5")
-    with pytest.raises(BadInput, match="no model at"):
+    with pytest.raises(BadInput, match="no model file at"):
         read_model(tmp_path / "none.onnx")
 
 

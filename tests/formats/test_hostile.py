@@ -82,7 +82,7 @@ def test_a_cast_to_floats_changes_nothing(to: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("to", [6, 7, 9, 10])
 def test_a_cast_that_cuts_off_is_refused(to: int, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="its scores cannot be followed through 'Cast'"):
+    with pytest.raises(BadInput, match="its scores depend on the unsupported operator 'Cast'"):
         read_model(linear(tmp_path, to))
 
 
@@ -110,13 +110,13 @@ def test_trees_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
     assert scores[:, 1] == pytest.approx(1 / (1 + np.exp([1.0, -1.0])))
     for how in ("AVERAGE", "MIN", "MAX"):
         with pytest.raises(
-            BadInput, match=re.escape(f"expected trees that add up (aggregate_function SUM), got {how}")
+            BadInput, match=re.escape(f"expected trees that are summed (aggregate_function SUM), got {how}")
         ):
             read_model(stump(tmp_path, aggregate_function=how))
 
 
 def test_outputs_beyond_reason_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="expected 10,000 classes at most"):
+    with pytest.raises(BadInput, match="expected at most 10,000 classes"):
         read_model(stump(tmp_path, n_targets=10**12))
 
 
@@ -125,7 +125,7 @@ def test_inputs_beyond_reason_are_refused(tmp_path: Path) -> None:
         read_model(written(tmp_path, {"x": 10**6}, [node("Softmax", ["x"], ["scores"])]))
     wide = tensor("w", np.zeros((1, 300_000)))
     nodes = [node("MatMul", ["x", "w"], ["m"]), node("Mul", ["m", "w"], ["n"]), node("Softmax", ["n"], ["scores"])]
-    with pytest.raises(BadInput, match="expected 5,000 columns or neurons in a layer at most"):
+    with pytest.raises(BadInput, match="expected at most 5,000 columns or neurons in a layer"):
         read_model(written(tmp_path, {"x": 1}, nodes, wide))
 
 
@@ -155,7 +155,7 @@ def test_many_inputs_of_one_column_share_no_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", ["Z", "T", "F", "U", "S", "[", "N"])
 def test_values_without_bytes_are_counted_before_they_are_made(mark: str) -> None:
     announced = b"[$" + mark.encode() + b"#L" + struct.pack(">q", ubjson.MOST + 1)
-    with pytest.raises(ValueError, match=r"more values than are read|a type without a length"):
+    with pytest.raises(ValueError, match=r"too many values|a type without a length"):
         ubjson.loads(announced)
 
 
@@ -168,17 +168,17 @@ def test_values_are_counted_in_sum(monkeypatch: pytest.MonkeyPatch) -> None:
         b"[" + b"[]" * 1000 + b"]",
         b"[" + (b"[$U#I" + struct.pack(">h", 600) + bytes(600)) * 2 + b"]",
     ):
-        with pytest.raises(ValueError, match="more"):
+        with pytest.raises(ValueError, match="too many|more than"):
             ubjson.loads(data)
 
 
 def test_a_length_below_zero_is_none() -> None:
-    with pytest.raises(ValueError, match="a length below zero"):
+    with pytest.raises(ValueError, match="a negative length"):
         ubjson.loads(b"[#i\xff]")
 
 
 def test_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="counted from 0, and it takes 1"):
+    with pytest.raises(BadInput, match="counted from 0, but it has 1 inputs"):
         read_model(changed_json(tmp_path, _set("learner_model_param", "num_feature", "1")))
 
 
@@ -187,7 +187,7 @@ def test_classes_beyond_reason_are_refused(tmp_path: Path) -> None:
         learner["objective"]["name"] = "multi:softprob"
         learner["learner_model_param"]["num_class"] = str(10**12)
 
-    with pytest.raises(BadInput, match="expected 10,000 classes at most, got num_class 1000000000000"):
+    with pytest.raises(BadInput, match="expected at most 10,000 classes, got num_class 1000000000000"):
         read_model(changed_json(tmp_path, change))
 
 
@@ -214,17 +214,17 @@ def test_what_a_state_dict_does_not_tell_is_noted(tmp_path: Path) -> None:
 def test_an_embedding_is_not_taken_for_a_layer_in_silence(tmp_path: Path) -> None:
     from torch import nn
 
-    with pytest.raises(BadInput, match=re.escape("'0.weight' has no bias: an Embedding is not read")):
+    with pytest.raises(BadInput, match=re.escape("'0.weight' has no bias: Embedding layers are not supported")):
         read_model(saved(tmp_path, nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 3)).state_dict()))
     square = nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 3)).state_dict()
-    assert "'0.weight' has no bias and is taken for a Linear layer" in read_model(saved(tmp_path, square)).notes[1]
+    assert "'0.weight' has no bias and is assumed to be a Linear layer" in read_model(saved(tmp_path, square)).notes[1]
 
 
 def test_a_tensor_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None:
     import torch
 
     state = {"weight": torch.zeros(1).expand(10**5, 10**5), "bias": torch.zeros(1).expand(10**5)}
-    with pytest.raises(BadInput, match="'weight' claims 10,000,000,000 numbers and holds fewer"):
+    with pytest.raises(BadInput, match="'weight' declares 10,000,000,000 numbers but stores fewer"):
         read_model(saved(tmp_path, state))
 
 
@@ -235,7 +235,7 @@ def test_a_packed_file_that_grows_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(tmp_path / "b.pt", "w", zipfile.ZIP_DEFLATED) as after:
         for name in before.namelist():
             after.writestr(name, before.read(name))
-    with pytest.raises(BadInput, match="its parts are compressed"):
+    with pytest.raises(BadInput, match="its members are compressed"):
         read_model(tmp_path / "b.pt")
 
 
@@ -251,7 +251,7 @@ def test_whatever_goes_wrong_is_a_sentence(
 
     monkeypatch.setattr(files, "read_onnx", broken)
     (tmp_path / "a.onnx").write_bytes(b"x")
-    with pytest.raises(BadInput, match=rf"cannot be read as a whole '.onnx' model \({error.__name__}\)"):
+    with pytest.raises(BadInput, match=rf"cannot be read as a complete '.onnx' model \({error.__name__}\)"):
         read_model(tmp_path / "a.onnx")
 
 

@@ -127,7 +127,7 @@ def small(**rules: str) -> Any:
 def test_columns_that_are_never_read_are_told() -> None:
     made = small()
     model, notes = fitted(line(inputs=("a", "b"), classes=("0", "1")), made.columns, made.classes)
-    assert notes == ("columns that the model never reads, so that they cannot leak through it: 'b', 'city'",)
+    assert notes == ("columns that the model does not use, so they cannot leak through it: 'b', 'city'",)
     assert isinstance(model, LinearModel)
     assert model.weights == pytest.approx(np.array([[-4.0, 4.0], [0, 0], [0, 0]]))
 
@@ -148,7 +148,7 @@ def test_classes_are_matched_by_name_or_by_order() -> None:
     turned, _ = fitted(line(inputs=("a", "b"), classes=("yes", "no")), made.columns, ("no", "yes"))
     assert turned.scores(x) == pytest.approx(plain.scores(x)[:, ::-1])
     _, notes = fitted(line(inputs=("a", "b")), made.columns, ("no", "yes"))
-    assert "taken for those of the label in sorted order" in notes[-1]
+    assert "assumed to be the label's in sorted order" in notes[-1]
     for model in ("forest-3.onnx", "boosting-3.onnx", "network-3.onnx", "xgboost-3.json"):
         own = replace(read_model(FIXTURES / model), classes=("b", "c", "a"), inputs=tuple(NAMES))
         made = table(rows(60, 0), 3)
@@ -161,16 +161,16 @@ def test_classes_are_matched_by_name_or_by_order() -> None:
     ("own", "columns", "classes", "words"),
     [
         (line(), None, 2, "the file does not name its 2 inputs; list the columns in its order ('columns')"),
-        (line(), ("a",), 2, "the model takes 2 inputs, 'columns' lists 1"),
+        (line(), ("a",), 2, "the model has 2 inputs, 'columns' lists 1"),
         (
             line(),
             ("a", "bb"),
             2,
-            "the model reads 'bb', and no party has such a column after preparation; did you mean 'b'?",
+            "the model uses 'bb', but no party has such a column after preparation; did you mean 'b'?",
         ),
         (line(), ("a", "a"), 2, "two inputs of the model are the same column 'a'"),
         (line(inputs=("a", "b")), None, 3, "the model has 2 classes, the label has 3"),
-        (line(inputs=("a", "b"), classes=("x", "z")), None, 2, "classes have other names than the label's"),
+        (line(inputs=("a", "b"), classes=("x", "z")), None, 2, "classes are named differently from the label's"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(own: OwnModel, columns: Any, classes: int, words: str) -> None:
@@ -210,7 +210,7 @@ def test_an_audit_predicts_with_the_file_and_keeps_its_digest(tmp_path: Path) ->
     plan = written(folder, {"model": str(folder / "scorer.json")})
     result = run_audit(plan, tmp_path / "out")
     assert {finding.protocol for finding in result.findings} == {"boosted_trees (model=scorer.json)"}
-    assert any("never reads" in note and "'city', 'member'" in note for note in result.notes)
+    assert any("does not use" in note and "'city', 'member'" in note for note in result.notes)
     kept = read_plan(tmp_path / "out" / "plan.yaml")
     assert kept.protocols[0].sha256 is not None
     assert run_audit(kept, tmp_path / "out").findings == result.findings
@@ -227,7 +227,7 @@ def test_a_plan_that_says_all_of_a_model_is_read_without_it(tmp_path: Path) -> N
     kept = {"model": str(folder / "scorer.json"), "name": "boosted_trees", "sha256": whole.protocols[0].sha256}
     (folder / "scorer.json").unlink()
     assert make_plan(written(folder, kept)).digest == whole.digest
-    with pytest.raises(BadInput, match="no model at"):
+    with pytest.raises(BadInput, match="no model file at"):
         run_audit(written(folder, kept), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -258,14 +258,14 @@ def test_no_training_defence_is_tried_on_a_trained_model(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("protocol", "words"),
     [
-        ({"model": "none.onnx"}, "no model at"),
+        ({"model": "none.onnx"}, "no model file at"),
         ({"model": "scorer.onnx"}, "the file does not name its 5 inputs"),
         ({"model": "scorer.json", "name": "random_forest"}, "is a boosted_trees, the plan says random_forest"),
         ({"model": "scorer.json", "settings": {"trees": 5}}, "'settings' are for training"),
         ({"model": "scorer.json", "name": "secure_boost"}, "'secure_boost' takes no 'model'"),
         ({"model": "scorer.json", "trust_code": True}, "'trust_code' is not a key"),
-        ({"name": "random_forest", "columns": ["age"]}, "go with a 'model'"),
-        ({"model": "scorer.pkl"}, "a pickle runs code when it is read; say --trust-code"),
+        ({"name": "random_forest", "columns": ["age"]}, "need a 'model'"),
+        ({"model": "scorer.pkl"}, "a pickle runs code when loaded; pass --trust-code"),
     ],
 )
 def test_bad_models_end_with_one_sentence_and_no_folder(protocol: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -283,5 +283,5 @@ def test_the_command_line_says_so_with_exit_code_2(tmp_path: Path) -> None:
     (folder / "scorer.json").write_bytes((EXAMPLES / "scorer.json").read_bytes()[:500])
     done = plumbob("audit", "own_model.yaml", "--out", "out", cwd=folder)
     assert done.returncode == 2
-    assert "model 'scorer.json': it cannot be read as a whole '.json' model" in done.stderr
+    assert "model 'scorer.json': it cannot be read as a complete '.json' model" in done.stderr
     assert not (folder / "out").exists()

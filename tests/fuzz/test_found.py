@@ -51,12 +51,12 @@ def test_a_path_with_a_zero_byte() -> None:
 @pytest.mark.parametrize("part", ["protocols", "defences"])
 def test_a_setting_called_name(part: str) -> None:
     name = {"protocols": "decision_tree", "defences": "rounding"}[part]
-    assert "'name' is no setting" in refused(make_plan, {part: [{"name": name, "settings": {"name": 1}}]})
+    assert "'name' is not a setting" in refused(make_plan, {part: [{"name": name, "settings": {"name": 1}}]})
 
 
 def test_half_a_character_as_a_party(tmp_path: Path) -> None:
     text = 'data: {parties: {"\\ud800": a.csv, shop: b.csv}, id: id, label: y, active: bank}'
-    assert "half a character" in refused(plan_from_text, text, "plan", tmp_path)
+    assert "an invalid character" in refused(plan_from_text, text, "plan", tmp_path)
 
 
 def test_half_a_character_as_a_column_of_a_recording(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_lists_and_bytes_in_parquet(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(cells), tmp_path / "t.parquet")
     frame = read_frame(tmp_path / "t.parquet")
     for name in ("a", "b"):
-        assert f"column '{name}' holds cells that are neither" in refused(
+        assert f"column '{name}' contains cells that are not" in refused(
             prepare, frame[[name, "c"]], name="t", where="party 't'"
         )
 
@@ -108,7 +108,7 @@ def test_an_array_whose_header_does_not_end(tmp_path: Path) -> None:
     folder = written(tmp_path / "run")
     data = (folder / "label.npy").read_bytes()
     (folder / "label.npy").write_bytes(data[:10] + data[10:].replace(b")", b"(").replace(b"}", b"("))
-    assert "no array in NumPy's format" in refused(read_recording, folder)
+    assert "is not a NumPy array file" in refused(read_recording, folder)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_weights_whose_pickle_points_nowhere(tmp_path: Path) -> None:
     pickle = next(name for name in members if name.endswith("data.pkl"))
     members[pickle] = b"\x80\x02K\x01Q."
     (tmp_path / "m.pt").write_bytes(zipped(members))
-    assert "no file of torch.save" in refused(read_model, tmp_path / "m.pt")
+    assert "was not written by torch.save" in refused(read_model, tmp_path / "m.pt")
 
 
 def test_positions_of_columns_in_a_view_are_checked(tmp_path: Path) -> None:

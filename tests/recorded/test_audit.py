@@ -53,7 +53,7 @@ def test_a_loop_with_a_tap_around_it_ends_in_a_report(desk: Path) -> None:
     page = (desk / "out" / "report.html").read_text()
     assert "recovered exactly" in page
     assert "plumbob audit --recorded run.zip" in page
-    assert "the tap ran the bottom of" in page
+    assert "the tap ran the bottom model of" in page
     assert plumbob("audit", "--recorded", "run.zip", "--out", "out", "--json", cwd=desk).stdout == done.stdout
 
 
@@ -119,9 +119,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown": ({"unknown": 0.3}, "names a recorded run"),
     "defences": ({"defences": ["none", "rotation"]}, "'defences' does not go with 'recorded'"),
     "sweep": ({"defences": "sweep"}, "no defence can be tried on it"),
-    "protocols": ({"protocols": "decision_tree"}, "the recorded run is of split_network"),
+    "protocols": ({"protocols": "decision_tree"}, "the recorded run used split_network"),
     "coordinator": ({"threats": "coordinator"}, "no attack of this plan fits"),
-    "auxiliary rows": ({"threats": [{"name": "active-training", "auxiliary_rows": 9_999}]}, "other rows exist"),
+    "auxiliary rows": ({"threats": [{"name": "active-training", "auxiliary_rows": 9_999}]}, "are available"),
 }
 
 
@@ -155,7 +155,7 @@ def test_a_model_that_was_not_recorded_is_not_known(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--recorded", "none.zip"], "does not exist"),
-        (["--recorded", "run"], "holds NaN or infinity"),
+        (["--recorded", "run"], "contains NaN or infinity"),
         (["--recorded", "run", "plan.yaml"], "--recorded takes no plan"),
         (["--recorded", "run", "--threat", "actve"], "did you mean 'active'"),
         (["--threat", "active"], "--threat goes with --recorded"),

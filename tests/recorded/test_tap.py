@@ -129,7 +129,7 @@ def test_the_tap_predicts_where_the_loop_does_not_and_says_so() -> None:
         world.train()
         modes = [part.training for module in world.modules for part in module.modules()]
     assert [part.training for module in world.modules for part in module.modules()] == modes
-    assert "the tap ran the bottom of 'shop', 'club' once" in " ".join(tap.remarks)
+    assert "the tap ran the bottom model of 'shop', 'club' once" in " ".join(tap.remarks)
     expected = world.predict(size=4_096)
     for name, cells in expected.items():
         (sent,) = [m for m in of(tap.transcript, "embeddings", "predict") if m.sender == name]
@@ -179,7 +179,7 @@ def test_a_party_that_was_predicted_in_part_is_asked_and_the_others_are_not() ->
         with torch.no_grad():
             world.bottoms["shop"][0].weight.add_(1)
             world.bottoms["shop"](torch.from_numpy(world.shop[:60]))
-    assert "the tap ran the bottom of 'shop' once" in " ".join(tap.remarks)
+    assert "the tap ran the bottom model of 'shop' once" in " ".join(tap.remarks)
     shop, club = of(tap.transcript, "embeddings", "predict")
     assert np.array_equal(club.payload, said["club"])
     assert np.array_equal(shop.payload, world.predict(size=4_096)["shop"])
@@ -197,7 +197,7 @@ def test_outputs_of_different_parameters_never_make_one_embedding() -> None:
         world.train()
     (sent,) = [m for m in of(tap.transcript, "embeddings", "predict") if m.sender == "shop"]
     assert np.array_equal(sent.payload, world.bottoms["shop"](torch.from_numpy(world.shop)).detach().numpy())
-    assert "no round of training was heard" in " ".join(tap.remarks)
+    assert "no training round was recorded" in " ".join(tap.remarks)
 
 
 def test_truths_and_numbers_in_one_frame_are_what_the_module_is_given() -> None:
@@ -247,7 +247,7 @@ def test_rows_of_other_people_are_counted() -> None:
         world.train()
         with torch.no_grad():
             world.bottoms["shop"].eval()(torch.full((3, 4), 9.0))
-    assert "3 outputs of prediction were of rows outside of the table" in " ".join(tap.remarks)
+    assert "3 prediction outputs were of rows not in the table" in " ".join(tap.remarks)
 
 
 def test_rows_can_be_told_where_inputs_are_changed_on_the_way() -> None:
@@ -259,7 +259,7 @@ def test_rows_can_be_told_where_inputs_are_changed_on_the_way() -> None:
         world.bottoms["shop"](shop[[5, 3]] + 1)
         world.bottoms["shop"](shop[[5, 3]] + 1)
     assert [m.payload.tolist() for m in of(tap.transcript, "rows")] == [[5, 3], [-1, -1]]
-    assert "2 rows of training were not found in the table of 'shop'" in " ".join(tap.remarks)
+    assert "2 training rows were not found in the table of 'shop'" in " ".join(tap.remarks)
 
 
 def test_wrong_rows_are_refused() -> None:
@@ -267,7 +267,7 @@ def test_wrong_rows_are_refused() -> None:
     three = torch.from_numpy(world.shop[:3])
     with plumbob.tap(**world.settings) as tap:
         tap.rows([1, 2])
-        with pytest.raises(BadInput, match="2 were named, and the module of 'shop' was given 3"):
+        with pytest.raises(BadInput, match="2 were named, but the module of 'shop' was given 3"):
             world.bottoms["shop"](three)
         with pytest.raises(BadInput, match="from 0 to 119"):
             tap.rows([120])
@@ -282,7 +282,7 @@ def test_twins_are_told_apart_by_another_party_or_said_to_be_twins() -> None:
     world.club[:] = np.arange(120)[:, None] // 2
     with plumbob.tap(**world.settings) as tap:
         world.train()
-    assert "240 rows of training have twins in the table of 'shop'" in " ".join(tap.remarks)
+    assert "240 training rows have duplicates in the table of 'shop'" in " ".join(tap.remarks)
 
 
 def test_an_error_in_the_loop_goes_on_and_no_hook_is_left() -> None:
@@ -347,21 +347,21 @@ def changed(**changes: object) -> dict[str, object]:
 
 REFUSED = {
     "a tensor": (changed(passive={"shop": torch.zeros(3), "club": nn.Linear(2, 6)}), "expected a torch.nn.Module"),
-    "one module for two": (changed(passive=dict.fromkeys(("shop", "club"), nn.Linear(4, 6))), "the same module"),
+    "one module for two": (changed(passive=dict.fromkeys(("shop", "club"), nn.Linear(4, 6))), "share one module"),
     "no module": (changed(passive={"shop": nn.Linear(4, 6)}), "party 'club' has columns but no module"),
     "no columns": (changed(columns={"shop": np.ones((120, 2))}), "party 'club' has a module but no columns"),
     "nobody": (changed(passive={}), "at least one party"),
-    "both": (changed(active="shop"), "as the active party and as a passive one"),
+    "both": (changed(active="shop"), "as both the active and a passive party"),
     "a short label": (changed(label=np.arange(10) % 2), "align them first"),
     "a label of many values": (changed(label=np.arange(120.0)), "too many for classes"),
     "one class": (changed(label=np.zeros(120)), "only one value"),
     "words": (
         changed(columns={"shop": pd.DataFrame({"member": ["yes", "no"] * 60}), "club": World().club}),
-        "'member' is not of numbers",
+        "'member' is not numeric",
     ),
     "short inputs": (changed(inputs={"shop": np.ones((3, 4))}), "numbers for 120 rows"),
     "no room": (changed(archive_mb=0), "archive_mb"),
-    "a defence of scores": (changed(defence={"rounding": {}}), "'rounding' is none of a cut layer"),
+    "a defence of scores": (changed(defence={"rounding": {}}), "'rounding' is not a defence of the cut layer"),
 }
 
 
@@ -386,7 +386,7 @@ def test_a_module_that_returns_no_tensor_is_refused() -> None:
 
 def test_a_tap_is_for_one_run() -> None:
     tap = plumbob.tap(**World().settings)
-    with pytest.raises(BadInput, match="has not begun"):
+    with pytest.raises(BadInput, match="is not active"):
         tap.finish()
     with tap:
         pass
@@ -415,7 +415,7 @@ def test_a_bottom_of_several_layers_is_known_to_be_one() -> None:
         bottom(torch.from_numpy(shop)).sum().backward()
     view = cut(tap.transcript, THREATS["active-training"])
     assert KnownDeeperCut in view.defence
-    assert "not one linear layer" in " ".join(tap.remarks)
+    assert "not a single linear layer" in " ".join(tap.remarks)
     guess = attack_named("binary_columns").run(view, np.random.default_rng(0))
     right = np.mean(guess.vectors == shop[:, 3:], axis=0)
     assert np.abs(right - 0.5).max() > 0.4

@@ -99,7 +99,7 @@ def test_training_rows_are_limited_by_the_plan(findings: list) -> None:
         ("secure_boost", {"code": "magc_numbers"}, "did you mean 'magic_numbers'"),
         ("secure_boost", {"code": ["magic_numbers"]}, "no code"),
         ("encrypted_logistic_regression", {"masked": "no"}, "masked: expected true or false"),
-        ("encrypted_logistic_regression", {"open_all": False}, "not for plans"),
+        ("encrypted_logistic_regression", {"open_all": False}, "not in plans"),
     ],
 )
 def test_bad_settings_of_training_are_refused(name: str, settings: dict, words: str) -> None:

@@ -33,11 +33,11 @@ Shadow = Callable[[Tensor], Tensor]
 
 
 class ShadowInversion(Attack):
-    """GIA in the black box. `structure`: widths of the shadow's hidden layers, () linear, None like the party's own part."""
+    """Black-box GIA. `structure`: widths of the shadow's hidden layers, () linear, None like the party's own part."""
 
     name = "shadow_inversion"
     identity = "ShadowInversion(structure, activation, solve, fitting, fitting_rate, loss, steps, rate, finish)"
-    summary = "GIA in the black box: a shadow model fitted to auxiliary rows and their scores, then inverted"
+    summary = "black-box GIA: fits a shadow model to auxiliary rows and their scores, then inverts it"
     paper = "jiang2022"
     protocols = ("logistic_regression", "split_models")
     requires = (AuxiliaryRows,)
@@ -142,7 +142,7 @@ def own_parts(view: View) -> list[LocalModel]:
         if message.phase == "setup" and message.receiver in view.curious:
             dealt.setdefault(message.receiver, {})[message.name] = message.payload
     if len(dealt) < len(view.curious):
-        raise BadInput("shadow inversion needs the curious parties' own parts of the model; this view lacks them")
+        raise BadInput("shadow inversion needs the curious parties' own parts of the model; this view has none")
     parts = []
     for part in dealt.values():
         if "weights" in part:  # logistic regression: its rows of the weights

@@ -1,4 +1,4 @@
-"""Binary columns (ours): every column of two values that the embeddings give away, with a certificate.
+"""Binary columns (ours): every two-valued column that the embeddings reveal, with a certificate.
 
 The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022). Those of the span that take two values only:
     few dimensions    all of them, by meeting in the middle: the search is complete (meet_in_the_middle.py)
@@ -64,11 +64,11 @@ class Found:
 
 
 class BinaryColumns(Attack):
-    """All columns of two values, exactly where that is possible. `affine`: also with biases and values other than 0 and 1."""
+    """All two-valued columns, exactly where possible. `affine`: also with biases and values other than 0 and 1."""
 
     name = "binary_columns"
     identity = "BinaryColumns(affine, values)"
-    summary = "ours: finds every column of two values in the span of the embeddings, with a certificate"
+    summary = "ours: finds every two-valued column in the span of the embeddings, with a certificate"
     paper = "plumbob"
     protocols = ("split_network",)
 

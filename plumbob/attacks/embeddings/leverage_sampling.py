@@ -23,11 +23,11 @@ from plumbob.threats import View
 
 
 class LeverageSampling(Attack):
-    """Repeated `runs` times, up to so many rows (`most`); as printed if not `relative`."""
+    """Repeated `runs` times, with at most `most` rows; as printed if not `relative`."""
 
     name = "leverage_sampling"
     identity = "LeverageSampling(runs, most, relative)"
-    summary = "tries all 2^r binary values at r sampled rows, by least squares, and keeps the nearest column"
+    summary = "tries all 2^r binary values at r sampled rows by least squares and keeps the nearest column"
     paper = "ye2022"
     protocols = ("split_network",)
     by_default = False

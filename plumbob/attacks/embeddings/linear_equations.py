@@ -23,7 +23,7 @@ CELLS = 2**23  # of candidates worked out together
 
 
 class LinearEquations(Attack):
-    """As printed, up to so many dimensions (`most`)."""
+    """As printed, for at most `most` dimensions."""
 
     name = "linear_equations"
     identity = "LinearEquations(most)"

@@ -1,4 +1,4 @@
-"""Gradient matching: made-up rows and labels, moved until their batches' gradients are those that the server was sent.
+"""Gradient matching: dummy rows and labels, optimised until their batches' gradients match those sent to the server.
 
     min over x, y of  D( gradient(x_b, y_b), uploaded gradient of batch b )  +  what an attack believes of rows
 What jin2021's attack and its rivals share. Iteration t takes the batch of round t mod T and moves that batch's rows only, by an
@@ -36,7 +36,7 @@ Pairs = list[tuple[Tensor, Tensor]]  # made-up and real gradients, one pair per 
 
 
 class ServerAttack(Attack):
-    """What the attacks of this family have in common: the server's view, and a number of iterations."""
+    """The base of these attacks: the server's view, and a number of iterations."""
 
     paper = "jin2021"
     protocols = ("split_training",)
@@ -66,7 +66,7 @@ class ServerAttack(Attack):
 
 
 def _limit(uploads: Uploads) -> str:
-    """What made-up gradients cannot be compared with."""
+    """What dummy gradients cannot be compared with."""
     if uploads.hidden:
         return "gradients are matched row by row, and row numbers mean nothing where indices are hidden"
     if KnownSecureAggregation in uploads.view.defence:
@@ -75,7 +75,7 @@ def _limit(uploads: Uploads) -> str:
 
 
 class Matching(ServerAttack):
-    """An attack that is its objective: made-up rows and labels are moved until it is small."""
+    """An attack defined by its objective: dummy rows and labels are optimised to minimise it."""
 
     def __init__(self, *, iterations: int = 300, rate: float = 1e-2, report_every: int | None = None) -> None:
         self._store_length(iterations, report_every)
@@ -112,7 +112,7 @@ class RowAdam:
 
 @dataclass
 class Dummies:
-    """Made-up rows of every unknown worker and made-up labels, with their optimisers."""
+    """Dummy rows of every unknown worker and dummy labels, with their optimisers."""
 
     data: dict[str, RowAdam]
     logits: RowAdam
@@ -128,7 +128,7 @@ class Dummies:
 
 @dataclass
 class Batch:
-    """One batch of made-up rows, sent through all networks as they were in that batch's round."""
+    """One batch of dummy rows, sent through all networks as they were in that batch's round."""
 
     server: Server
     round: int
@@ -257,7 +257,7 @@ class Server:
         return {w.name: w.plan.shape for w in self.uploads.attacked if len(w.plan.shape) == 3}
 
     def seen(self, iterations: int) -> BoolArray:
-        """Which rows were in a batch of the first so many iterations."""
+        """Which rows were in a batch of the first iterations, up to the given number."""
         found = np.zeros(self.rows, dtype=bool)
         for rows in self.batches[:iterations]:
             found[rows.numpy()] = True

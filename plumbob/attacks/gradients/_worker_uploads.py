@@ -87,7 +87,7 @@ class Uploads:
         self.top = next((plan for plan in plans if plan.party == TOP), None)
         taken = sum(plan.inputs for plan in plans if plan.party != TOP)
         if taken != len(view.known) + len(view.unknown):
-            raise BadInput(f"the networks of this view take {taken:,} columns, the parties have another number of them")
+            raise BadInput(f"the networks of this view take {taken:,} columns, the parties have a different number")
         position = {int(column): i for i, column in enumerate(view.unknown)}
         self.workers: list[Worker] = []
         start = 0
@@ -103,7 +103,7 @@ class Uploads:
         found = self._messages.get(name)
         if not found:
             what = "the batch indices: which rows a gradient is the sum of" if name == "rows" else f"a message '{name}'"
-            raise BadInput(f"this attack needs {what}, and the view holds none")
+            raise BadInput(f"this attack needs {what}, but the view has none")
         return found
 
     @property
@@ -134,7 +134,7 @@ class Uploads:
         missing = sorted((used | set(range(len(by_round)))) - set(by_round))
         if missing:
             raise BadInput(
-                f"this attack needs the batch indices of every round, and those of round {missing[0]} are missing"
+                f"this attack needs the batch indices of every round, but those of round {missing[0]} are missing"
             )
         total = len(self.view.own)
         asked = [_numbers(by_round[number], total, f"round {number}") for number in range(len(by_round))]
@@ -206,7 +206,7 @@ class Uploads:
             if message.payload.dtype.kind not in "fiu":
                 raise BadInput(f"'{message.name}': expected numbers, got {message.payload.dtype}")
             if not _finite(message.payload):
-                raise BadInput(f"'{message.name}' of round {message.round} holds NaN or infinity")
+                raise BadInput(f"'{message.name}' of round {message.round} contains NaN or infinity")
         chosen = [
             m.payload.reshape(-1) if m.payload.size == len(cells) else m.payload.reshape(-1)[cells] for m in messages
         ]
@@ -216,7 +216,7 @@ class Uploads:
         """Of a parameter, as it was sent out first."""
         known = self.parameters(party, 0)
         if key not in known:
-            raise BadInput(f"this attack needs parameter '{key}' of '{party}', and the view holds none")
+            raise BadInput(f"this attack needs parameter '{key}' of '{party}', but the view has none")
         return known[key].shape
 
     @cached_property
@@ -229,7 +229,7 @@ class Uploads:
         """The messages with one of the parameters."""
         some = next((name for name in self._messages if name.startswith("parameter/")), None)
         if some is None:
-            raise BadInput("this attack needs the networks' parameters, and the view holds none")
+            raise BadInput("this attack needs the networks' parameters, but the view has none")
         return self._messages[some]
 
     @cached_property
@@ -247,10 +247,10 @@ class Uploads:
         """One network's parameters as they were sent out before a round."""
         found = self._parameters.get((party, checkpoint))
         if not found:
-            raise BadInput(f"this attack needs the parameters of '{party}', and the view holds none")
+            raise BadInput(f"this attack needs the parameters of '{party}', but the view has none")
         for key, array in self._parameters.get((party, 0), {}).items():
             if key not in found or found[key].shape != array.shape:
-                raise BadInput(f"parameter '{key}' of '{party}' is missing or of another shape in round {checkpoint}")
+                raise BadInput(f"parameter '{key}' of '{party}' is missing or has another shape in round {checkpoint}")
         return found
 
     def module(self, party: str, checkpoint: int = 0) -> torch.nn.Module:
@@ -266,12 +266,14 @@ class Uploads:
         sent = self.parameters(party, checkpoint)
         for key, array in sent.items():
             if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-                raise BadInput(f"parameter '{key}' of '{party}' in round {checkpoint} holds NaN, infinity or no number")
+                raise BadInput(
+                    f"parameter '{key}' of '{party}' in round {checkpoint} contains NaN, infinity or non-numeric cells"
+                )
         state = {key: torch.from_numpy(np.array(a)) for key, a in sent.items()}
         own = dict(module.named_parameters())
         for key, parameter in own.items():
             if key not in state or state[key].shape != parameter.shape:
-                raise BadInput(f"parameter '{key}' of '{party}' is not of this network; it belongs to another model")
+                raise BadInput(f"parameter '{key}' of '{party}' does not belong to this network")
         with torch.no_grad():
             for key, parameter in own.items():
                 parameter.copy_(state[key])
@@ -322,4 +324,4 @@ def _finite(numbers: Array) -> bool:
 def needs_coordinator(view: View) -> None:
     """Refuse a view that saw no gradient."""
     if COORDINATOR not in view.curious:
-        raise BadInput("this attack is the server's: it needs a view of the coordinator")
+        raise BadInput("this attack needs the view of the coordinator (the server)")

@@ -1,4 +1,4 @@
-"""The batch normalisation prior (GradInversion's), as jin2021 compares with it: feature maps must look usual.
+"""The batch normalisation prior (GradInversion's), a baseline of jin2021: feature maps must have typical statistics.
 
     D = alpha |gradient - uploaded gradient|^2 + gamma sum over layers of |mean - mean0|^2 + |variance - variance0|^2
 Mean and variance are those of the made-up batch's feature maps, channel by channel, at every convolution's output; in a network
@@ -25,11 +25,11 @@ Moments = tuple[Tensor, Tensor]
 
 
 class BatchNormPrior(ServerAttack):
-    """Gradients matched, and feature maps held to the statistics of other rows."""
+    """Gradient matching, with feature maps kept close to the statistics of other rows."""
 
     name = "batch_norm_prior"
     identity = "BatchNormPrior(iterations, report_every, rate, alpha, gamma)"
-    summary = "jin2021's rival: matches gradients and the usual statistics of feature maps (GradInversion)"
+    summary = "jin2021's baseline: matches gradients and typical statistics of feature maps (GradInversion)"
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""CAFE (jin2021, Algorithm 3): the server's gradients opened in three steps, each by descent over all batches.
+"""CAFE (jin2021, Algorithm 3): the server's gradients inverted in three steps, each by descent over all batches.
 
     I    V: the rows' gradients at the first fully connected layer's outputs.  F1 = |sum of v_n in the batch - bias gradient|^2
     II   H: what the rows put into that layer.                     F2 = |sum of v_n h_n' in the batch - weight gradient|^2
@@ -79,7 +79,7 @@ class Cafe(ServerAttack):
     ) -> None:
         self._store_length(iterations, report_every)
         if earlier is not None and not self.nested:
-            raise BadInput("earlier: in a single loop no step comes before another")
+            raise BadInput("earlier: expected no value for a single loop, where all steps run together")
         self.earlier = None if earlier is None else whole("earlier", earlier, 1)  # iterations of Steps I and II
         if len(rates) != 3:
             raise BadInput(f"rates: expected one for each of three steps, got {len(rates)}")

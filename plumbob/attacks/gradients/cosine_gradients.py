@@ -1,4 +1,4 @@
-"""Gradients matched by their angle, as jin2021 compares with it: lengths do not count, and smooth pictures are preferred.
+"""Gradients matched by cosine similarity, a baseline of jin2021: norms do not count, and smooth images are preferred.
 
 D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
 """
@@ -13,11 +13,11 @@ TINY = 1e-20  # of squared lengths: a gradient of zeros has no angle
 
 
 class CosineGradients(Matching):
-    """The angle of gradients and the pictures' total variation, which is not truncated here."""
+    """The cosine distance of gradients and the images' total variation, which is not truncated here."""
 
     name = "cosine_gradients"
     identity = "CosineGradients(iterations, report_every, rate, beta)"
-    summary = "jin2021's rival: matches the angle of gradients and prefers smooth pictures"
+    summary = "jin2021's baseline: matches gradients by cosine similarity and prefers smooth images"
 
     def __init__(
         self, *, iterations: int = 300, rate: float = 1e-2, beta: float = 1e-4, report_every: int | None = None
@@ -31,7 +31,7 @@ class CosineGradients(Matching):
 
 
 def angle(pairs: Pairs) -> Tensor:
-    """1 - cosine of the angle between all made-up and all real gradients."""
+    """1 - cosine of the angle between all dummy and all real gradients."""
     across = torch.stack([fake @ real for fake, real in pairs]).sum()
     lengths = [torch.stack([p[i].square().sum() for p in pairs]).sum().clamp_min(TINY).sqrt() for i in (0, 1)]
     return 1 - across / (lengths[0] * lengths[1])

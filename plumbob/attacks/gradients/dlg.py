@@ -1,4 +1,4 @@
-"""Deep leakage from gradients, as jin2021 compares with it: made-up rows and labels, moved until gradients agree.
+"""Deep leakage from gradients, a baseline of jin2021: dummy rows and labels, optimised until gradients match.
 
 D = |gradient(x, y) - uploaded gradient|^2
 """
@@ -14,7 +14,7 @@ class Dlg(Matching):
 
     name = "dlg"
     identity = "Dlg(iterations, report_every, rate)"
-    summary = "jin2021's rival: moves made-up rows until their gradients are those uploaded (DLG)"
+    summary = "jin2021's baseline: optimises dummy rows until their gradients match those uploaded (DLG)"
 
     def objective(self, batch: Batch, server: Server) -> Tensor:
         return squared(batch.pairs())

@@ -52,11 +52,11 @@ NEARLY = 0.999  # how far representations must be trusted for the gradients belo
 
 
 class GradientPeeling(Attack):
-    """Everything that the sums determine, without descent."""
+    """Everything that the sums determine, without gradient descent."""
 
     name = "gradient_peeling"
     identity = "GradientPeeling(grid, polish)"
-    summary = "ours: solves batch gradients for the rows' own, then undoes the network layer by layer"
+    summary = "ours: solves batch gradients for per-row gradients, then inverts the network layer by layer"
     paper = "plumbob"
     protocols = ("split_training",)
     corrupted = True

@@ -1,4 +1,4 @@
-"""Group consistency (GradInversion's), as jin2021 compares with it: several starts, each held near the mean of all.
+"""Group consistency (GradInversion's), a baseline of jin2021: several starts, each kept close to the mean of all.
 
     D_s = alpha |gradient(x_s, y_s) - uploaded gradient|^2 + gamma |x_s - mean over starts of x|^2
 Every start gets all iterations. The guess is the mean. Pictures are not registered to one another, because tiles do not move.
@@ -24,11 +24,11 @@ from plumbob.later import Tensor, torch
 
 
 class GroupConsistency(ServerAttack):
-    """Gradients matched from several starts that pull one another."""
+    """Gradients matched from several starts that attract each other."""
 
     name = "group_consistency"
     identity = "GroupConsistency(iterations, report_every, rate, starts, alpha, gamma)"
-    summary = "jin2021's rival: matches gradients from several starts, held near their mean (GradInversion)"
+    summary = "jin2021's baseline: matches gradients from several starts, kept close to their mean (GradInversion)"
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""SAPAG, as jin2021 compares with it: gradients matched through a Gaussian kernel, parameter by parameter.
+"""SAPAG, a baseline of jin2021: gradients matched through a Gaussian kernel, parameter by parameter.
 
     D = sum over parameters of 1 - exp( -|g - g'|^2 / s )          s the variance of the real gradient's cells
 The sum of squares of thousands of cells is far above the variance of one, so where a parameter is large the kernel is flat and
@@ -18,7 +18,7 @@ class Sapag(Matching):
 
     name = "sapag"
     identity = "Sapag(iterations, report_every, rate)"
-    summary = "jin2021's rival: matches gradients through a Gaussian kernel (SAPAG)"
+    summary = "jin2021's baseline: matches gradients through a Gaussian kernel (SAPAG)"
 
     def objective(self, batch: Batch, server: Server) -> Tensor:
         return kernel(batch.pairs())

@@ -1,4 +1,4 @@
-"""Boosted splits (ours): labels and columns from what xgboost's federated training by columns sends to every party.
+"""Boosted splits (ours): labels and columns from what xgboost's column-wise federated training sends to every party.
 
     label      g = p - y is broadcast in the clear with 0 < p < 1, so y = 1 exactly where g < 0; of several classes, likewise
     columns    of every node all parties tell their best split, and the best is taken: column j at threshold t. For every row
@@ -37,7 +37,7 @@ class BoostedSplits(Attack):
 
     name = "boosted_splits"
     identity = "BoostedSplits()"
-    summary = "ours: labels from xgboost's gradients, and intervals of every cell from the sides of its splits"
+    summary = "ours: label inference from xgboost's gradients, and intervals of every cell from the sides of its splits"
     paper = "plumbob"
     protocols = ("xgboost_columns",)
     needs_active = False

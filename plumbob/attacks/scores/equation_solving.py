@@ -44,12 +44,12 @@ def equations(view: View) -> Equations:
 
 
 class EquationSolving(Attack):
-    """ESA as published: the pseudo-inverse applied to all rows in one product. `adaptive`: it knows of the defence."""
+    """ESA as published: the pseudo-inverse applied to all rows in one product. `adaptive`: it accounts for a known defence."""
 
     name = "equation_solving"
     aliases = ("ESA",)
     identity = "EquationSolving(adaptive)"
-    summary = "ESA: the scores of logistic regression as linear equations, solved by the pseudo-inverse"
+    summary = "ESA: solves the scores of logistic regression as linear equations by the pseudo-inverse"
     paper = "luo2021"
     protocols = ("logistic_regression",)
     requires = (WhiteBox,)

@@ -1,4 +1,4 @@
-"""Forest boxes (ours): which cells of the unknown columns make the trees vote as they did.
+"""Forest boxes (ours): which intervals of the unknown columns reproduce the observed votes of the trees.
 
 The thresholds of a forest cut every column into cells, and all that the votes can tell is the cell. With v(x) the votes per
 class and x ~ N(m_i, S) on the box as in the linearised posterior, the posterior of a row is
@@ -42,7 +42,7 @@ class ForestBoxes(Attack):
 
     name = "forest_boxes"
     identity = "ForestBoxes()"
-    summary = "ours: the cells between the thresholds of trees that make them vote, or add up, as they did, sampled"
+    summary = "ours: samples intervals between tree thresholds that reproduce the observed votes or sums"
     paper = "plumbob"
     protocols = ("random_forest", "boosted_trees")
     requires = (WhiteBox, Schema)

@@ -1,4 +1,4 @@
-"""Generative regression (GRNA, luo2021 Section V, Algorithm 2): a network that learns to make rows the scores agree with.
+"""Generative regression (GRNA, luo2021 Section V, Algorithm 2): a network learns to generate rows that match the scores.
 
 A generator f_G turns a row's known columns and noise r ~ N(0, 1) into its unknown ones; the joint model f scores the
 completed row, and f_G is trained until these scores match the observed ones (Eq 9):
@@ -57,7 +57,7 @@ MEANS_RATE, MEANS_BATCH = 0.05, 128
 
 
 class GenerativeRegression(Attack):
-    """GRNA. The defaults have the published aim and make fewer, larger steps than its training, which is `plain()`.
+    """GRNA. The defaults keep the published objective but take fewer, larger steps than the published training, `plain()`.
 
     `sharp()` is ours: it matches logarithms, in which a small score tells as much as a large one, and learns the columns'
     means before their rows.
@@ -71,7 +71,7 @@ class GenerativeRegression(Attack):
         "GenerativeRegression(epochs, steps, batch, rate, schedule, standardise, distance, means, draws, "
         "near, known, noise, constraint, generator)"
     )
-    summary = "GRNA: a generator of the unknown columns, trained until the model's scores match the observed ones"
+    summary = "GRNA: trains a generator of the unknown columns until the model's scores match the observed ones"
     paper = "luo2021"
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)

@@ -1,4 +1,4 @@
-"""Gradient inversion (GIA, jiang2022 Section 4.3.1): search for values whose scores are the ones that were seen.
+"""Gradient inversion (GIA, jiang2022 Section 4.3.1): search for values whose scores match the observed ones.
 
 For each row by itself, from x_target = 0, T rounds of Adam on D(c, softmax(f(x_own, x_target)))      (Algorithm 1)
     MSE   D = mean_m (c_m - c'_m)^2                                                                  (Eq 18)
@@ -37,12 +37,12 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
 
 
 class GradientInversion(Attack):
-    """GIA in the white box. jiang2022: Comprehensive analysis of privacy leakage in VFL during prediction, PoPETs 2022."""
+    """White-box GIA. jiang2022: Comprehensive analysis of privacy leakage in VFL during prediction, PoPETs 2022."""
 
     name = "gradient_inversion"
     aliases = ("GIA",)
     identity = "GradientInversion(loss, steps, rate, finish)"
-    summary = "GIA: Adam from zero on the distance between the seen scores and those of the guess"
+    summary = "GIA: minimises the distance between the observed scores and those of the guess, by Adam from zero"
     paper = "jiang2022"
     protocols = ("logistic_regression", "split_models", "neural_network")
     requires = (WhiteBox,)

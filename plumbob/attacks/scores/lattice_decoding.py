@@ -1,4 +1,4 @@
-"""Lattice decoding (ours): columns of whole numbers are read off the scores exactly, far above ESA's limit.
+"""Lattice decoding (ours): integer columns recovered exactly from the scores, far beyond ESA's limit.
 
 ESA needs as many equations as unknown columns, since a real number may be anything. But ages, counts, codes and cents lie
 on a grid, and a score in double precision carries some 45 bits: c - 1 equations say 45 (c - 1) bits about a row. Where that
@@ -37,11 +37,11 @@ CLASSES_OF_ERROR = 8.0  # rows whose errors differ by no more than this factor s
 
 
 class LatticeDecoding(Attack):
-    """Whole rows from scores, for logistic regression."""
+    """Complete rows from scores, for logistic regression."""
 
     name = "lattice_decoding"
     identity = "LatticeDecoding()"
-    summary = "ours: whole-number columns read off full-precision scores, by lattice reduction"
+    summary = "ours: recovers integer columns from full-precision scores by lattice reduction"
     paper = "plumbob"
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)

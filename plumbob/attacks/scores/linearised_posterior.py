@@ -1,4 +1,4 @@
-"""Linearised posterior (ours): every row of scores is c - 1 exact equations in the unknown columns, also for a network.
+"""Linearised posterior (ours): every row of scores gives c - 1 exact equations in the unknown columns, also for networks.
 
 Each row is solved for by Gauss-Newton in the box (`tangents.py`) around what is expected of it without its own scores. Two
 expectations are learnt from how the scores of many rows hang together; no true value is used:
@@ -51,7 +51,9 @@ class LinearisedPosterior(Attack):
 
     name = "linearised_posterior"
     identity = "LinearisedPosterior()"
-    summary = "ours: the scores of a network as equations, linearised row by row under a prior learnt from all rows"
+    summary = (
+        "ours: solves the scores of a network as equations, linearised row by row, under a prior learnt from all rows"
+    )
     paper = "plumbob"
     protocols = ("neural_network", "split_models")
     requires = (WhiteBox, Schema)
@@ -149,7 +151,7 @@ def trust_in_learning(view: View, answers: FloatArray, told: NDArray[np.intp], r
 
 
 def thinned(rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """At most so many of the rows, evenly picked."""
+    """At most that many of the rows, evenly spaced."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.intp))]
 
 

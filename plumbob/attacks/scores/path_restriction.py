@@ -78,7 +78,7 @@ class PathRestriction(Attack):
     name = "path_restriction"
     aliases = ("PRA",)
     identity = "PathRestriction()"
-    summary = "PRA: the paths of a decision tree that fit the predicted class and the known columns"
+    summary = "PRA: restricts the paths of a decision tree to those that fit the predicted class and the known columns"
     paper = "luo2021"
     protocols = ("decision_tree",)
     requires = (WhiteBox,)

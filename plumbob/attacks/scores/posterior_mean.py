@@ -1,4 +1,4 @@
-"""Posterior mean (ours): among all values that fit the scores, the mean under what the known columns suggest.
+"""Posterior mean (ours): the mean of all values that fit the scores, under a prior from the known columns.
 
 ESA's equations hold exactly, but its answer is the shortest one: pulled to zero, often outside of the range. Here the
 equations fix what they fix, and the rest is filled with a posterior mean inside the granted ranges, under two priors
@@ -44,11 +44,11 @@ FEWEST = 3  # known columns below which their pooled values say too little for a
 
 
 class PosteriorMean(Attack):
-    """The mean of what fits, for logistic regression."""
+    """The posterior mean for logistic regression."""
 
     name = "posterior_mean"
     identity = "PosteriorMean()"
-    summary = "ours: the mean of all values that fit the scores, the ranges and what the known columns suggest"
+    summary = "ours: the mean of all values that fit the scores and ranges, under a prior from the known columns"
     paper = "plumbob"
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)

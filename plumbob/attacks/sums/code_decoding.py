@@ -1,4 +1,4 @@
-"""Code decoding (ours): bins of all rows from the sums of a code that an active party hid below its gradients.
+"""Code decoding (ours): bins of all rows from the sums of a code that the active party hid below its gradients.
 
 Three things that reverse sum leaves lying. Each row lies in exactly one bin of a column, so a group is a partition problem
 over all bins at once, not a guess bin by bin. Each tree can carry codes of other rows. And the nodes below the root have
@@ -23,7 +23,7 @@ class CodeDecoding(Attack):
 
     name = "code_decoding"
     identity = "CodeDecoding(nodes)"
-    summary = "sums of hidden codes, read jointly over bins, nodes and trees, give the bins of all rows"
+    summary = "ours: decodes sums of hidden codes jointly over bins, nodes and trees into the bins of all rows"
     paper = "plumbob"
     protocols = ("secure_boost",)
     workload = "loops"

@@ -1,4 +1,4 @@
-"""Exact multiplication (ours): the integers inside the ciphertexts, solved exactly, however badly conditioned they are.
+"""Exact multiplication (ours): the integers in the ciphertexts, solved exactly, however badly conditioned.
 
 The residuals are whole numbers and the weights T are known to the last bit, so T X' = Z holds exactly, and X is a matrix of
 whole numbers from 0 to 2^f. Three ways, the first that applies, for every batch:
@@ -35,11 +35,11 @@ AGAIN = 3
 
 
 class ExactMultiplication(Attack):
-    """Whole-number linear algebra where reverse multiplication uses doubles; that one's answer for what stays open."""
+    """Integer linear algebra where reverse multiplication uses doubles; the latter's answer for what stays undetermined."""
 
     name = "exact_multiplication"
     identity = "ExactMultiplication()"
-    summary = "ours: the integers in the ciphertexts of training solved exactly, with fewer epochs and any conditioning"
+    summary = "ours: solves the integers in the training ciphertexts exactly, with fewer epochs and any conditioning"
     paper = "plumbob"
     protocols = ("encrypted_logistic_regression",)
     requires = (Schema,)

@@ -1,4 +1,4 @@
-"""Reverse multiplication (weng2022 Section 4): the products of training, opened by the coordinator, solved for the rows.
+"""Reverse multiplication (weng2022 Section 4): the training products, decrypted by the coordinator, solved for the rows.
 
 For one batch and two successive epochs, theta_t X' - theta_(t-1) X' = (theta_t - theta_(t-1)) X' (Eq 9): the left side is opened,
 the difference of weights is known from the gradients, and X' is the same in all epochs. With d unknown columns, d
@@ -27,7 +27,9 @@ class ReverseMultiplication(Attack):
 
     name = "reverse_multiplication"
     identity = "ReverseMultiplication(singular, models)"
-    summary = "the products of training, opened by the coordinator, as linear equations for the rows of each batch"
+    summary = (
+        "solves the training products that the coordinator decrypts as linear equations for the rows of each batch"
+    )
     paper = "weng2022"
     protocols = ("encrypted_logistic_regression",)
     corrupted = True

@@ -1,4 +1,4 @@
-"""Reverse sum (weng2022, Section 5): magic numbers below the gradients tell which rows a bin's sum is made of.
+"""Reverse sum (weng2022, Section 5): magic numbers below the gradients reveal which rows a bin's sum contains.
 
 A bin's sum of identifiers has, digit by digit, the number of its rows in each group. Where a group has none or all of its
 rows in the bin, that is the answer. Elsewhere the sum of the random bits decides among the choices: the bin with the fewest
@@ -29,7 +29,7 @@ class ReverseSum(Attack):
 
     name = "reverse_sum"
     identity = "ReverseSum(effort)"
-    summary = "magic numbers in the gradients tell which rows lie in which bin"
+    summary = "magic numbers hidden in the gradients reveal which rows lie in which bin"
     paper = "weng2022"
     protocols = ("secure_boost",)
     workload = "loops"

@@ -1,4 +1,4 @@
-"""Split sides (ours): what SecureBoost's own answers tell, without any code.
+"""Split sides (ours): what SecureBoost's own answers reveal, without hidden codes.
 
 For every split of a passive party's column the active party names a bin b and gets one bit a row: bin <= b or not. All
 answers about a column leave each of its rows an interval of bins, low < bin <= high, over all trees and nodes. Bins have
@@ -16,11 +16,11 @@ from plumbob.threats import View
 
 
 class SplitSides(Attack):
-    """Rows put in order by the sides of all splits that were asked about."""
+    """Rows ordered by the sides they take at all splits."""
 
     name = "split_sides"
     identity = "SplitSides()"
-    summary = "ours: the order of rows from SecureBoost's answers which rows go left, no code needed"
+    summary = "ours: orders rows by SecureBoost's answers about which rows go left; needs no hidden code"
     paper = "plumbob"
     protocols = ("secure_boost",)
 

@@ -27,9 +27,7 @@ class EmbeddingDefence(GuardedDefence):
     def protect(self, protocol: Protocol) -> Protocol:
         for other in protocol.guards if isinstance(protocol, GuardedProtocol) else ():
             if self.folds and isinstance(other, EmbeddingDefence) and other.folds:
-                raise BadInput(
-                    f"{self.name}: the first layer's rank is lowered by {other.name} already; take one of them"
-                )
+                raise BadInput(f"{self.name}: {other.name} already lowers the first layer's rank; use one of them")
         return super().protect(protocol)
 
 

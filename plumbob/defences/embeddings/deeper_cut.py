@@ -20,7 +20,7 @@ class DeeperCut(EmbeddingDefence):
 
     name = "deeper_cut"
     identity = "DeeperCut(layers)"
-    summary = "passive parties keep more layers of the network, so that what they send is not linear in their columns"
+    summary = "passive parties keep more layers of the network, so that embeddings are not linear in their columns"
     paper = "ye2022"
 
     def __init__(self, *, layers: int = 2) -> None:

@@ -23,7 +23,7 @@ class GaussianMasking(EmbeddingDefence):
 
     name = "gaussian_masking"
     identity = "GaussianMasking(sigma)"
-    summary = "passive parties add normal noise to the outputs they send"
+    summary = "passive parties add Gaussian noise to the embeddings they send"
     paper = "ye2022"
     sweep_settings = ({"sigma": 0.1}, {"sigma": 0.5})
 

@@ -1,4 +1,4 @@
-"""Left out (ours): a party keeps its columns of two values out of the joint model.
+"""Left out (ours): a party keeps its two-valued columns out of the joint model.
 
     z = W x,   x with 0 in place of every column that takes two values or fewer
 What is in no message cannot be found in one, except as far as the other columns tell it. The cost is what the columns were
@@ -23,7 +23,7 @@ class LeftOut(EmbeddingDefence):
 
     name = "left_out"
     identity = "LeftOut()"
-    summary = "passive parties keep their columns of two values out of the joint model"
+    summary = "passive parties keep their two-valued columns out of the joint model"
     paper = "plumbob"
 
     def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[LeftOut]:

@@ -1,4 +1,4 @@
-"""Masquerade (ye2022, Algorithm 4): made-up bits take the place of one dimension of the columns.
+"""Masquerade (ye2022, Algorithm 4): fabricated bits replace one dimension of the columns.
 
     z = [P | u] [Q x; a],   Q of d - 1 rows for d columns, a one random bit for each row of the table
 P, Q and u are trained. The outputs have rank d as before, and the made-up column lies in their span. The true ones lie there only
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Masquerade(EmbeddingDefence):
-    """So many made-up `columns` of bits, and a first layer with as much less rank."""
+    """`columns` fabricated binary columns, and a first layer whose rank is lower by as many."""
 
     name = "masquerade"
     identity = "Masquerade(columns)"
-    summary = "passive parties lower their first layer's rank and fill it up with columns of made-up bits"
+    summary = "passive parties lower their first layer's rank and fill it with fabricated binary columns"
     paper = "ye2022"
     last = True
     folds = True

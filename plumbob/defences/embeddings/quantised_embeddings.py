@@ -23,7 +23,7 @@ class QuantisedEmbeddings(EmbeddingDefence):
 
     name = "quantised_embeddings"
     identity = "QuantisedEmbeddings(bits, dither, reach)"
-    summary = "passive parties round the outputs they send to a few levels, up or down by chance"
+    summary = "passive parties round embeddings to a few levels, up or down at random"
     paper = "plumbob"
 
     def __init__(self, *, bits: int = 4, dither: bool = True, reach: float = 4.0) -> None:

@@ -21,7 +21,9 @@ class RankReduction(EmbeddingDefence):
 
     name = "rank_reduction"
     identity = "RankReduction(rank)"
-    summary = "passive parties lower the rank of their first layer, so that outputs hold fewer numbers than columns"
+    summary = (
+        "passive parties lower the rank of their first layer, so that embeddings have fewer dimensions than columns"
+    )
     paper = "ye2022"
     folds = True
 

@@ -1,4 +1,4 @@
-"""Rotation (ours, to show that it does not help): a party turns its columns by a secret orthogonal matrix.
+"""Rotation (ours, to show that it does not help): a party rotates its columns by a secret orthogonal matrix.
 
     z = W U x,   U drawn once, the same for all rows
 W U is just another matrix of the same rank: the outputs span what they spanned before.
@@ -23,7 +23,9 @@ class Rotation(EmbeddingDefence):
 
     name = "rotation"
     identity = "Rotation()"
-    summary = "passive parties turn their columns by a secret orthogonal matrix; what outputs span stays the same"
+    summary = (
+        "passive parties rotate their columns by a secret orthogonal matrix; the span of the embeddings stays the same"
+    )
     paper = "plumbob"
 
     def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Rotation]:

@@ -29,7 +29,7 @@ class DpGradients(GradientDefence):
 
     name = "dp_gradients"
     identity = "DpGradients(epsilon, delta, clip, amplified)"
-    summary = "every row's gradient is clipped, and every upload gets Gaussian noise for (epsilon, delta)-privacy"
+    summary = "every row's gradient is clipped and every upload gets Gaussian noise, for (epsilon, delta)-differential privacy"
     paper = "jin2021"
     begins = "clips the rows' own gradients"
     sweep_settings = ({"epsilon": 10.0}, {"epsilon": 1.0})

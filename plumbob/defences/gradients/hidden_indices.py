@@ -1,4 +1,4 @@
-"""Hidden indices (ours): the server's row numbers mean other rows in every round.
+"""Hidden indices (ours): the server's row numbers denote different rows in every round.
 
 The parties share a secret from which they draw a fresh permutation of all rows for every round; a batch is as random as before
 and of the same size, and the server does not learn which rows it had. It hides who, not what: see `attacks/hidden_rows.py`.
@@ -18,7 +18,7 @@ class HiddenIndices(GradientDefence):
 
     name = "hidden_indices"
     identity = "HiddenIndices()"
-    summary = "parties permute the rows secretly in every round: the server's row numbers mean nothing"
+    summary = "parties secretly permute the rows in every round, so the server's row numbers are meaningless"
     paper = "plumbob"
 
     def changes(self, point: str) -> bool:

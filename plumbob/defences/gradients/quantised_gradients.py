@@ -1,4 +1,4 @@
-"""Quantised gradients: entries of a layer are rounded to 2^bits levels, evenly from the least to the largest.
+"""Quantised gradients: entries of a layer are rounded to 2^bits equidistant levels from the smallest to the largest.
 
 With one bit an entry is its sign times the layer's mean magnitude. `stochastic` rounds up or down by chance so that the mean is
 right. Made to save traffic, and often named as a defence (zhu2019).
@@ -23,7 +23,7 @@ class QuantisedGradients(GradientDefence):
 
     name = "quantised_gradients"
     identity = "QuantisedGradients(bits, stochastic)"
-    summary = "every entry of a gradient is rounded to a few levels"
+    summary = "every gradient entry is rounded to a few levels"
     paper = "zhu2019"
 
     def __init__(self, *, bits: int = 4, stochastic: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Secure aggregation (bonawitz2017) of the workers' gradients: the server opens their sum and nothing else.
+"""Secure aggregation (bonawitz2017) of the workers' gradients: the server learns their sum and nothing else.
 
 Every pair of workers shares a seed. An upload is the gradient in fixed point, plus the masks shared with workers that come later,
 minus those shared with earlier ones, modulo 2^64: one alone is uniform, in the sum over all workers the masks cancel.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SecureAggregation(GradientDefence):
-    """Masked uploads, in fixed point with so many `bits` after the point."""
+    """Masked uploads, in fixed point with `bits` fractional bits."""
 
     name = "secure_aggregation"
     identity = "SecureAggregation(bits)"
@@ -46,7 +46,7 @@ class SecureAggregation(GradientDefence):
             if first != second:
                 raise BadInput(
                     f"secure_aggregation: the networks of '{one}' and '{two}' differ in shape, so their gradients do not add "
-                    "up; deal out as many columns to each"
+                    "up; give every worker the same number of columns"
                 )
         return _Masked(self, list(shapes))
 
@@ -64,7 +64,7 @@ class _Masked(GradientGuard[SecureAggregation]):
             return upload.gradients
         if upload.round != self._round:
             self._round, self._masks = upload.round, self._drawn(upload, rng)
-        refusal = f"secure_aggregation: a gradient of round {upload.round} does not fit into 64 bits; lower bits"
+        refusal = f"secure_aggregation: a gradient of round {upload.round} does not fit into 64 bits; use fewer bits"
         sent = {}
         for key, gradient in upload.gradients.items():
             fixed = fixed_point(gradient.numpy(), self.defence.bits, refusal)

@@ -1,4 +1,4 @@
-"""Sparse gradients (gradient compression): of every layer only the largest entries are sent, the others as zeros.
+"""Sparse gradients (gradient compression): only the largest entries of every layer are sent, the others are zero.
 
 Made to save traffic, and often named as a defence (zhu2019). What was not sent is not added to the next round.
 """

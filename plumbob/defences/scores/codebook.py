@@ -57,7 +57,7 @@ class Codebook(Defence):
 
     name = "codebook"
     identity = "Codebook(levels)"
-    summary = "ours: each row's scores are replaced by the mean scores of training rows predicted alike"
+    summary = "ours: each row's scores are replaced by mean scores of training rows with the same predicted class"
     point = "scores"
     paper = "plumbob"
 

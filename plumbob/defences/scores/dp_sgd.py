@@ -54,12 +54,14 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str =
                 alphas=list(ORDERS),
             )
         except ValueError as error:
-            raise BadInput(f"{what}: expected an epsilon that some noise can give, got {epsilon}") from error
+            raise BadInput(
+                f"{what}: expected an epsilon that is reachable with some noise level, got {epsilon}"
+            ) from error
     return float(found)
 
 
 def spent(noise: float, delta: float, rate: float, steps: int) -> tuple[float, float]:
-    """Epsilon after so many steps, by Opacus and by dp-accounting: two books that must agree."""
+    """Epsilon after that many steps, by Opacus and by dp-accounting: two accountants that must agree."""
     with _quiet():
         import dp_accounting
         from dp_accounting.rdp import RdpAccountant
@@ -101,7 +103,7 @@ class PrivateTraining(PredictionProtocol):
         speed = self.inner.rate if isinstance(self.inner, NeuralNetwork) else RATE
         dropout = self.inner.dropout if isinstance(self.inner, NeuralNetwork) else 0.0
         if dropout:
-            raise BadInput("dp_sgd: expected a network without dropout, got one with; use one of the two")
+            raise BadInput("dp_sgd: expected a network without dropout, got one with dropout; use one of the two")
         all_classes("dp_sgd", label, classes)
         delta = self.delta if self.delta is not None else 1.0 / len(values)
         rate, steps = sizes_of(len(values), BATCH, self.epochs)
@@ -136,7 +138,7 @@ def train(
     clip: float,
     rng: np.random.Generator,
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Weights and biases of each layer after so many private steps."""
+    """Weights and biases of each layer after that many private steps."""
     import torch
     from torch import nn
 
@@ -179,7 +181,7 @@ class DpSgd(Defence):
 
     name = "dp_sgd"
     identity = "DpSgd(epsilon, delta, clip, epochs)"
-    summary = "logistic regression and networks are trained with DP-SGD; other protocols stay as they are"
+    summary = "logistic regression and networks are trained with DP-SGD; other protocols are unchanged"
     point = "training"
     paper = "jiang2022"
     sweep_settings = ({"epsilon": 10.0}, {"epsilon": 1.0}, {"epsilon": 0.1})

@@ -1,4 +1,4 @@
-"""Dropout (luo2021, Section VII): hidden units are silenced at random while a network is trained.
+"""Dropout (luo2021, Section VII): hidden units are dropped at random while a network is trained.
 
 The model is less bound to single columns; its scores are released in full. Protocols without hidden units stay as they are.
 """
@@ -17,7 +17,7 @@ class Dropout(Defence):
 
     name = "dropout"
     identity = "Dropout(rate)"
-    summary = "networks are trained with dropout; a protocol without hidden units stays as it is"
+    summary = "networks are trained with dropout; protocols without hidden units are unchanged"
     point = "training"
     paper = "luo2021"
 

@@ -17,7 +17,7 @@ class HideModel(Defence):
 
     name = "hide_model"
     identity = "HideModel()"
-    summary = "no curious party is shown the model: the threat becomes black box"
+    summary = "the model is hidden from curious parties: the threat becomes black-box"
     point = "knowledge"
     paper = "jiang2022"
 

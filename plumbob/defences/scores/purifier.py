@@ -1,4 +1,4 @@
-"""Purifier (jiang2022, Section 6.1.3): scores pass through an autoencoder that is too narrow to carry them.
+"""Purifier (jiang2022, Section 6.1.3): scores pass through an autoencoder with a narrow bottleneck.
 
 G(v) = relu(v A + a) B + b with half as many hidden units as classes, trained to reproduce its input (mean squared error
 only; the paper leaves the second term of Eq 26 out). It learns on the scores of the training rows, or, before there are

@@ -1,4 +1,4 @@
-"""Rounding (luo2021, Section VII): scores lose all but their first digits.
+"""Rounding (luo2021, Section VII): scores keep only their first digits.
 
 v becomes floor(v 10^b) / 10^b, so a released r says that v lies in [r, r + 10^-b). ESA takes the logarithm of r as if it
 were exact; an attacker who knows of the rounding takes the interval.
@@ -17,7 +17,7 @@ MOST = 12  # beyond it a double has no digits left to cut
 
 
 def round_down(scores: FloatArray, digits: int) -> FloatArray:
-    """Cut after so many digits.
+    """Truncate after that many digits.
 
     >>> round_down(np.array([[0.867, 0.084, 0.049]]), 1).tolist()
     [[0.8, 0.0, 0.0]]

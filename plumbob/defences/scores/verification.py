@@ -1,4 +1,4 @@
-"""Post-processing verification (luo2021, Section VII): try the attacks before the scores leave, withhold what leaks.
+"""Post-processing verification (luo2021, Section VII): simulate attacks before the scores are released, withhold what leaks.
 
 Inside the trusted place that combines the answers, every fitting attack is run on the rows the active party is about to
 be told about. A row is withheld if an attack hits one of its cells to within the limit where the column's mean would
@@ -21,7 +21,7 @@ class Verification(Defence):
 
     name = "verification"
     identity = "Verification(limit)"
-    summary = "withhold the scores of rows that a simulated attack recovers to within a limit"
+    summary = "scores of rows that a simulated attack recovers to within a limit are withheld"
     point = "scores"
     paper = "luo2021"
 

@@ -47,7 +47,7 @@ def audit_gradients(transcript: Transcript, loss: Loss = "logistic") -> list[Tre
     """
     own, model = transcript.sealed(transcript.active), transcript.sealed(COORDINATOR)
     if KnownDefences.within(model):
-        raise BadInput("gradients cannot be audited by sums that a defence has changed; audit a run without it")
+        raise BadInput("gradients cannot be audited where a defence has changed the sums; audit a run without it")
     layout = Layout.from_array(own["notes/layout"])
     label, start = own["label"].astype(np.float64), float(model["model/start"][0])
     scores, found = np.full(len(label), start), []

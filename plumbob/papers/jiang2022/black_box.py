@@ -86,7 +86,7 @@ def shadows_reach_white_box(scale: Scale, seed: int) -> Check:
 
 
 def made_up(real: Federation, rows: int, kind: str, rng: np.random.Generator) -> Federation:
-    """Rows that nobody is, with independent cells; both parties store them as they would a client."""
+    """Random rows of no real person, with independent cells; both parties store them like a client."""
 
     def draw(columns: int) -> FloatArray:
         size = (rows, columns)
@@ -154,7 +154,7 @@ def made_up_rows(scale: Scale, seed: int) -> Check:
     parts = {"made-up rows mostly worse": mostly(worse), "mostly better than random": mostly(better)}
     measured = {name: word(answer) for name, answer in parts.items()} | measured
     why = (
-        "judged with the shadow fitted as printed (Adam). By least squares a linear shadow is exact from d_pas rows of any "
+        "evaluated with the shadow fitted as published (Adam). By least squares a linear shadow is exact from d_pas rows of any "
         "distribution, as long as no score is rounded to 0"
     )
     expected = "accuracy below that of original rows, above random guessing"
@@ -201,8 +201,13 @@ def wrong_structure(scale: Scale, seed: int) -> Check:
 CLAIMS: tuple[Claim, ...] = tuple(
     Claim("jiang2022", *parts)
     for parts in (
-        ("J9", "Fig 11", "the black box reaches the white box at tau auxiliary rows", shadows_reach_white_box),
-        ("J10", "Fig 12", "made-up auxiliary rows are worse than real ones, better than guessing", made_up_rows),
-        ("J11", "Fig 13", "a linear shadow of a network is worst, the same structure best", wrong_structure),
+        (
+            "J9",
+            "Fig 11",
+            "the black-box attack matches the white-box attack at tau auxiliary rows",
+            shadows_reach_white_box,
+        ),
+        ("J10", "Fig 12", "random auxiliary rows are worse than real ones but better than guessing", made_up_rows),
+        ("J11", "Fig 13", "a linear shadow model of a network is worst, the same architecture best", wrong_structure),
     )
 )

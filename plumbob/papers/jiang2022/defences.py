@@ -54,7 +54,7 @@ SMOKE = ("none", "dp_sgd epsilon=10.0", "rounding digits=1", "label_only", "nois
 
 
 class _Silent(Defence):
-    """Nothing is released: the line below which nobody can get."""
+    """Nothing is released: the lower bound for every attack."""
 
     name = "silent"
     summary = "no scores at all"
@@ -202,9 +202,9 @@ def privacy_and_utility(scale: Scale, seed: int) -> Check:
     else:
         answers.append(None)  # purifier and small epsilons are not run
     why = (
-        "PSI changes no score, so its line is that of none. Each defence is judged against attackers who know of it "
-        "(lattice decoding, which falls back to the posterior mean), not only against ESA; label only tells the class, "
-        "which is not nothing where classes go along with columns"
+        "PSI changes no score, so its line equals that without defence. Each defence is tested against attackers who know it "
+        "(lattice decoding, which falls back to the posterior mean), not only against ESA; label only still reveals the class, "
+        "which is informative where classes correlate with columns"
     )
     expected = "DP-SGD at 10 leaks on; label only, noise 0.1 and purifier halve the leak at little cost in accuracy"
     return Check(every(answers), measured, expected, TRIALS[scale], why)
@@ -225,7 +225,7 @@ CLAIMS: tuple[Claim, ...] = (
         "jiang2022",
         "J12",
         "Fig 14, 15",
-        "PSI and DP-SGD do not protect; label only, noise of 0.1 and a purifier do, at little cost",
+        "PSI and DP-SGD do not protect; label only, noise of 0.1 and the purifier do, at little cost",
         privacy_and_utility,
     ),
 )

@@ -77,7 +77,7 @@ def accuracies(scale: Scale, seed: int) -> Check:
             near = abs(mean - paper) <= 0.03
             answers.append(near if near or scale == "paper" else None)
     why = (
-        "the paper does not print its training; ours is Adam with a falling rate for networks and the optimum for LR. "
+        "the paper does not state its training settings; ours is Adam with a decaying rate for networks and the optimum for LR. "
         "bank's .9506 is not reached with this structure, and LR at its optimum is better on drive than the paper's"
     )
     return Check(every(answers), measured, "Table 1 within .03", trials, why)
@@ -146,8 +146,8 @@ def below_esa(scale: Scale, seed: int) -> Check:
     told = parts | {"mostly below ESA if run until D = 0": mostly(lower_at_end)}
     measured = {name: word(answer) for name, answer in told.items()} | measured
     why = (
-        "which of the values that fit is found depends on the search: Adam moves every cell at the same pace, ESA takes the "
-        "shortest answer. " + _no_individuals(figures)
+        "which of the consistent values is found depends on the search: Adam moves every cell at the same pace, ESA takes the "
+        "minimum-norm solution. " + _no_individuals(figures)
     )
     expected = "below ESA, 2-3 times on drive and satellite at 0.9; losses alike; higher attack accuracy"
     return Check(every(parts.values()), measured, expected, trials, why, tuple(figures))
@@ -258,7 +258,7 @@ def few_records(scale: Scale, seed: int) -> Check:
         figures.append(Figure(data, "log10 of records", "attack accuracy", curves))
         measured |= {f"{data} GRN grows": word(grows), f"{data} GIA grows": word(needs)}
     expected = "GRN's accuracy grows with the records, GIA's does not need to"
-    why = "GIA takes each row by itself: its guesses are the same for any number of records"
+    why = "GIA treats each row separately, so its guesses do not depend on the number of records"
     return Check(every(answers), measured, expected, trials, why, tuple(figures))
 
 
@@ -335,11 +335,11 @@ CLAIMS: tuple[Claim, ...] = tuple(
     for parts in (
         ("J1", "Table 1", "accuracies of LR and of a network per party", accuracies),
         ("J2", "Fig 5", "GIA and ESA are exact when the unknown columns are at most k - 1", exact_below_threshold),
-        ("J3", "Fig 5", "GIA is mostly below ESA, most so on drive and satellite at 90 %", below_esa),
+        ("J3", "Fig 5", "GIA's error is mostly below ESA's, most clearly on drive and satellite at 90 %", below_esa),
         ("J4", "Fig 6", "correlated features are reconstructed better", correlated_are_easier),
-        ("J5", "Fig 7", "on networks GIA is below GRN, and near 0 at 10 %", below_generator),
+        ("J5", "Fig 7", "on networks GIA's error is below GRN's, and near 0 at 10 %", below_generator),
         ("J6", "Fig 8", "GRN needs many records, GIA does not", few_records),
-        ("J7", "Fig 9", "more hidden layers, more error", deeper_is_harder),
+        ("J7", "Fig 9", "the error grows with the number of hidden layers", deeper_is_harder),
         ("J8", "Fig 10", "relu is slightly harder than sigmoid and tanh", relu_is_harder),
     )
 )

@@ -50,7 +50,7 @@ def eigenvalues(scale: Scale, seed: int) -> Check:
         measured[f"N={rows}, rank at K=N"] = int((last > 1e-9).sum())
         answers += [max(off) < 1e-12, int((last > 1e-9).sum()) == 1]
     why = (
-        "Equation 26 leaves out the factor 2K(K-1)/(N(N-1)) of Equation 25; with it every eigenvalue is as printed. With few "
+        "Equation 26 omits the factor 2K(K-1)/(N(N-1)) of Equation 25; with it every eigenvalue is as printed. With few "
         "batches S itself decides, not its mean: rows are told apart as soon as S has rank N, so by N batches"
     )
     expected = "eigenvalues of Equation 26 times the factor of Equation 25 for K < N, rank 1 at K = N"
@@ -175,8 +175,8 @@ def without_convolutions(scale: Scale, seed: int) -> Check:
 CLAIMS = (
     Claim("jin2021", "C1", "Theorem 1", "F1 is strongly convex for K < N, with the printed eigenvalues", eigenvalues),
     Claim("jin2021", "C2", "Theorem 2", "the first layer's inputs are identified", identified),
-    Claim("jin2021", "C4", "Table 3", "PSNR holds as the batch grows", batch_sizes),
-    Claim("jin2021", "C7", "Table 6", "16 workers leak like 4", workers),
+    Claim("jin2021", "C4", "Table 3", "PSNR does not fall as the batch size grows", batch_sizes),
+    Claim("jin2021", "C7", "Table 6", "16 workers leak as much as 4", workers),
     Claim("jin2021", "C12", "Section 4.5", "faces are recovered", faces),
     Claim(
         "jin2021", "C13", "Section 3.3", "without convolutions Steps I and II recover the data", without_convolutions

@@ -1,4 +1,4 @@
-"""jin2021, attacks by descent: CAFE against its rivals, its terms, its loops, and while training (C3, C5, C6, C8, C11).
+"""jin2021, attacks by descent: CAFE against its baselines, its terms, its loops, and during training (C3, C5, C6, C8, C11).
 
 Every attack by descent gets the same transcript and iterations: `COMPARED` and `SEARCHED` in jin2021_worlds, which are fewer
 pictures than the paper had. Ours stands beside them at the paper's size.
@@ -63,9 +63,9 @@ LONGER: dict[Scale, tuple[int, ...]] = {
     "paper": (500, 1_000),
 }  # iterations at which CAFE is looked at again
 WHY_3 = (
-    "ours reaches more than the paper's figures, on all of its 800 pictures. CAFE is far ahead of its rivals on the same "
+    "ours reaches more than the paper's figures, on all of its 800 pictures. CAFE is far ahead of its baselines on the same "
     "messages and iterations, passes the paper's figure on MNIST, and is still rising on the others: the paper took 8,000 and, "
-    "for Linnaeus 5, 20,000 iterations of all three steps on 800 pictures. With batches of 40 the rivals learn next to nothing, "
+    "for Linnaeus 5, 20,000 iterations of all three steps on 800 pictures. With batches of 40 baselines learn almost nothing, "
     "and their order says how far each prior smooths the noise that they start from. Total variation, whose weight the paper "
     "does not print, lifts the cosine; statistics of feature maps, which its networks do not keep, lift the batch-norm prior "
     "where they are those of real pictures"
@@ -332,9 +332,9 @@ def epochs(scale: Scale, seed: int) -> Check:
 
 
 CLAIMS = (
-    Claim("jin2021", "C3", "Table 2", "CAFE recovers large batches, its rivals do not", table_2),
-    Claim("jin2021", "C5", "Table 4", "the internal representation is the term that counts", terms),
+    Claim("jin2021", "C3", "Table 2", "CAFE recovers large batches, its baselines do not", table_2),
+    Claim("jin2021", "C5", "Table 4", "the internal representation is the decisive term", terms),
     Claim("jin2021", "C6", "Table 5", "a single loop takes fewer iterations", loops),
     Claim("jin2021", "C8", "Tables 7, 8", "a larger learning rate makes the attack harder", while_training),
-    Claim("jin2021", "C11", "Table 10", "PSNR against epochs and batch size", epochs),
+    Claim("jin2021", "C11", "Table 10", "PSNR by epochs and batch size", epochs),
 )

@@ -146,7 +146,7 @@ def _panel_check(panels: Panels, answers: Mapping[str, Answer], expected: str, s
 CLAIMS: tuple[Claim, ...] = tuple(
     Claim("luo2021", *parts)
     for parts in (
-        ("L13", "Fig 11a-b", "rounding to 0.1 breaks ESA, to 0.001 hardly", rounding_breaks_esa),
+        ("L13", "Fig 11a-b", "rounding to 0.1 defeats ESA, rounding to 0.001 hardly matters", rounding_breaks_esa),
         ("L14", "Fig 11c-d", "rounding does not stop GRNA", rounding_spares_generative),
         ("L15", "Fig 11e-f", "dropout raises GRNA's error only slightly", dropout_hardly_helps),
     )

@@ -349,7 +349,7 @@ def countermeasures(scale: Scale, seed: int) -> Check:
         "released rows hit by the simulated attack": known,
         "released rows hit by an attacker with 100 auxiliary rows, which was not simulated": other,
     }
-    why = f"it costs {kept[0]:.0%} and {kept[1]:.0%} of the predictions; an attacker it does not simulate still hits cells"
+    why = f"it costs {kept[0]:.0%} and {kept[1]:.0%} of the predictions; an attacker that is not simulated still recovers cells"
     return Check(flagged and related and silent and kept[0] > 0.99 and known == 0, measured, EXPECTED_L17, 1, why)
 
 
@@ -405,9 +405,14 @@ CLAIMS: tuple[Claim, ...] = tuple(
         ("L3", "Fig 5", "ESA is exact when the unknown columns are at most c - 1", exact_below_threshold),
         ("L4", "Fig 5", "ESA's error grows with the share of unknown columns and stays below random", error_grows),
         ("L5", "Eq 15", "ESA's error never exceeds the bound", bound_holds),
-        ("L6", "Fig 5", "bank grows fastest; drive is better than news", bank_fastest),
-        ("L7", "Fig 6", "PRA's branching rate is above the random path's; falls, but not on drive", branching_rate),
-        ("L16", "Sec III-B", "several colluding parties are one adversary", collusion_reduces),
-        ("L17", "Sec VII", "checks before training and before release catch what leaks", countermeasures),
+        ("L6", "Fig 5", "the error grows fastest on bank and is lower on drive than on news", bank_fastest),
+        (
+            "L7",
+            "Fig 6",
+            "PRA's branching rate is above that of a random path and falls, except on drive",
+            branching_rate,
+        ),
+        ("L16", "Sec III-B", "several colluding parties act as one adversary", collusion_reduces),
+        ("L17", "Sec VII", "checks before training and before release detect leaks", countermeasures),
     )
 )

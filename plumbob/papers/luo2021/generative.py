@@ -220,7 +220,7 @@ def beats_random(scale: Scale, seed: int) -> Check:
     wrong = [name for name, answer in answers.items() if answer is False]
     why = f"not so: {', '.join(wrong)}. " if wrong else ""
     if any("RF" in name for name in wrong):
-        why += "The network that stands for a forest decides it (plumbob/P5): GRNA is led by it where it is wrong. "
+        why += "The result depends on the surrogate network of the forest (plumbob/P5): where it is wrong, it misleads GRNA. "
     why += f"Worse than the true mean (R2 < 0) on average: {', '.join(hollow)}" if hollow else ""
     expected = "below random on LR, RF, NN and four data sets; grows; NN easiest"
     return Check(every(answers.values()), measured, expected, TRIALS[scale], why.strip(), tuple(figures))
@@ -356,6 +356,6 @@ CLAIMS: tuple[Claim, ...] = tuple(
         ("L9", "Fig 7", "GRNA beats random guessing on three models; the network is easiest", beats_random),
         ("L10", "Fig 8", "GRNA on a forest finds more branches than chance", branches),
         ("L11", "Fig 9", "more predictions lower GRNA's error", more_predictions),
-        ("L12", "Fig 10", "better correlated columns have lower error", correlated_is_easier),
+        ("L12", "Fig 10", "the error is lower for columns with higher correlation", correlated_is_easier),
     )
 )

@@ -137,13 +137,13 @@ FORESTS = partial(stronger, "random_forest", "forest_boxes", ("generative_regres
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("plumbob", "P1", "lattice decoding", "our solvers have at most half of ESA's error", half_of_esa),
-    Claim("plumbob", "P2", "linearised posterior", "on networks ours learns more than GIA and GRNA", NETWORKS),
-    Claim("plumbob", "P3", "forest boxes", "on forests ours learns more than GRNA", FORESTS),
+    Claim("plumbob", "P2", "linearised posterior", "on networks, ours learns more than GIA and GRNA", NETWORKS),
+    Claim("plumbob", "P3", "forest boxes", "on forests, ours learns more than GRNA", FORESTS),
     Claim(
         "plumbob",
         "P5",
         "generative regression",
-        "GRNA on forests stands and falls with the network in between",
+        "GRNA on forests depends on the surrogate network",
         stand_ins,
     ),
 )

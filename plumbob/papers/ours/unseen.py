@@ -1,4 +1,4 @@
-"""P8: on data nobody tuned for, from files to verdicts without code, planted leaks are called exact and safe columns safe.
+"""P8: on unseen data, from files to verdicts without code, planted leaks are reported exact and safe columns safe.
 
 Each seed makes files (`unseen_worlds.py`), which go through `plumbob init` and `plumbob audit`, the first of them as commands
 in processes of their own. A seed counts only if every planted column of it is judged right.
@@ -124,11 +124,17 @@ def unseen(scale: Scale, seed: int) -> Check:
     seeds = [name for name, told in measured.items() if told["wrong"]]  # type: ignore[index]  # dicts made above
     planted = {kind: sum(told[kind] for told in measured.values()) for kind in ("exact", "safe")}  # type: ignore[index]
     heads = {"right": f"{right} of {count} seeds", "exact columns": planted["exact"], "safe columns": planted["safe"]}
-    why = f"judged wrong in: {', '.join(seeds)}" if seeds else ""
+    why = f"wrong verdicts in: {', '.join(seeds)}" if seeds else ""
     expected = f"every planted column judged right in at least {RIGHT:.0%} of the seeds"
     return Check(right >= RIGHT * count, heads | {"seeds": measured}, expected, count, why)
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("plumbob", "P8", "any CSV files", "on files nobody tuned for: leaks exact, safe columns safe", unseen),
+    Claim(
+        "plumbob",
+        "P8",
+        "any CSV files",
+        "on unseen files, planted leaks are found exactly and safe columns are reported safe",
+        unseen,
+    ),
 )

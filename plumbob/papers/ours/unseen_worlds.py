@@ -1,4 +1,4 @@
-"""Data nobody tuned for: random CSV files by seed, in which what leaks and what does not is known beforehand.
+"""Unseen data: random CSV files by seed, in which it is known in advance what leaks and what does not.
 
 Every world plants columns that are provably in the view (to be called exact) or provably not (to be called safe); the proof
 stands with each of them. The rest is as wild as files are: scales, words, dates, gaps, tails, orders of rows, separators.

@@ -328,10 +328,10 @@ def _percent(shares: FloatArray) -> str:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("weng2022", "W5", "Figure 8, Table 5", "reverse sum works on four distributions", distributions),
-    Claim("weng2022", "W6", "Figure 9", "reverse sum gains with the number of bins", numbers_of_bins),
+    Claim("weng2022", "W6", "Figure 9", "reverse sum improves with the number of bins", numbers_of_bins),
     Claim("weng2022", "W7", "Table 6", "reverse sum's capacity, and success by base and supergroups", capacities),
-    Claim("weng2022", "W8", "Table 7", "few known rows give the bins' bounds", bounds),
+    Claim("weng2022", "W8", "Table 7", "few known rows reveal the bins' bounds", bounds),
     Claim("weng2022", "W9", "Table 8", "a classifier on leaked orders is as accurate as the original", classifier),
-    Claim("weng2022", "W10", "Section 1", "with and without magic numbers the trees are the same", evasive),
+    Claim("weng2022", "W10", "Section 1", "the trees are the same with and without magic numbers", evasive),
     Claim("plumbob", "P7", "code decoding", "hidden codes order all rows in 17 trees, thousands in one", codes_of_ours),
 )

@@ -101,7 +101,7 @@ def exact_cover(scale: Scale, seed: int) -> Check:
         counted[truth] += 1
         wrong += bool(columns.shape[1]) != truth or not complete
     measured: dict[str, object] = {"instances with a cover": counted[True], "without": counted[False], "wrong": wrong}
-    why = "NP-hard in general and quick here: hardness is about the worst table, and tables of people are not that"
+    why = "NP-hard in general but fast here: hardness concerns the worst case, which tables of people are not"
     return Check(wrong == 0 and min(counted.values()) > 0, measured, "every instance answered right", 1, why)
 
 
@@ -222,7 +222,7 @@ def _noisy(name: str, scale: Scale, seed: int) -> Part:
 
 
 def thinned(log: Transcript) -> Transcript:
-    """The same with so many rows at most, for attacks that read all rows of 2^r candidates."""
+    """The same with at most that many rows, for attacks that read all rows of 2^r candidates."""
     rows = len(log.sealed(log.active)["columns"])
     if rows <= SAMPLED:
         return log
@@ -352,11 +352,11 @@ def parties(scale: Scale, seed: int) -> Check:
 
 
 CLAIMS = (
-    Claim("ye2022", "Y1", "Theorem 1", "a rotation of the columns cannot be seen, whatever the optimiser", rotations),
+    Claim("ye2022", "Y1", "Theorem 1", "a rotation of the columns is undetectable, whatever the optimiser", rotations),
     Claim("ye2022", "Y2", "Theorem 2", "exact cover reduces to finding a binary column", exact_cover),
     Claim("ye2022", "Y3", "Section VI-C", "every binary column is recovered", binary_columns),
     Claim("ye2022", "Y4", "Figure 4", "run time grows with n and with 2^d", run_time),
-    Claim("ye2022", "Y5", "Figure 5b", "with noise the accuracy of Algorithm 2 falls", noise),
-    Claim("ye2022", "Y8", "Section VII", "biases, other values, codes and several values do not help", variants),
-    Claim("ye2022", "Y9", "Section VII", "several parties and secure aggregation do not help", parties),
+    Claim("ye2022", "Y5", "Figure 5b", "noise lowers the accuracy of Algorithm 2", noise),
+    Claim("ye2022", "Y8", "Section VII", "biases, other values, codes and several values do not protect", variants),
+    Claim("ye2022", "Y9", "Section VII", "several parties and secure aggregation do not protect", parties),
 )

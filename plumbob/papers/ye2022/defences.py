@@ -39,7 +39,7 @@ TRIED: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def accuracy(log: Transcript) -> float:
-    """On rows that nobody trained on."""
+    """Accuracy on rows that were not used for training."""
     return float(log.sealed(COORDINATOR)["test accuracy"][0])
 
 
@@ -222,7 +222,13 @@ def frontier(scale: Scale, seed: int) -> Check:
 CLAIMS = (
     Claim("ye2022", "Y6", "Figure 5a", "noise costs accuracy, masquerade does not", model_accuracy),
     Claim("ye2022", "Y7", "Section VI-E", "under masquerade only the fabricated column is found", masquerade),
-    Claim("ye2022", "Y10", "Section VII", "an attacker who knows of masquerade defeats it", adaptive),
-    Claim("ye2022", "Y11", "Section VII", "a cut at the second layer stops it", deeper),
-    Claim("plumbob", "P6", "binary columns", "a defence of the cut layer holds for a point of accuracy", frontier),
+    Claim("ye2022", "Y10", "Section VII", "an attacker who knows masquerade defeats it", adaptive),
+    Claim("ye2022", "Y11", "Section VII", "a cut at the second layer stops the attack", deeper),
+    Claim(
+        "plumbob",
+        "P6",
+        "binary columns",
+        "some defence of the cut layer holds at a cost of one point of accuracy",
+        frontier,
+    ),
 )

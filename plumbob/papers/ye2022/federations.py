@@ -98,7 +98,7 @@ def federation(name: str, rows: int, seed: int) -> tuple[Federation, Federation]
 
 
 def trained(name: str, scale: Scale, seed: int, defence: str = "none", **settings: object) -> Transcript:
-    """One training under a defence with these settings, and all that crossed. Rows and first weights do not hang on it."""
+    """One training under a defence with these settings, and its messages. Rows and initial weights do not depend on it."""
     return _trained(name, scale, seed, defence, json.dumps(settings, sort_keys=True))
 
 

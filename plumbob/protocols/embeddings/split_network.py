@@ -51,7 +51,7 @@ class SplitNetwork(GuardedProtocol):
         "SplitNetwork(hidden, cut, bottom, top, bias, optimizer, aggregation, learning_rate, weight_decay, "
         "epochs, batch_size, double, archive_mb, guards)"
     )
-    summary = "a network cut at its first layer: passive parties send the active one the outputs of their part (ye2022)"
+    summary = "a network split at its first layer: passive parties send embeddings of their columns to the active party (ye2022)"
     roles = ("active", "passive")
     parts = ("embeddings",)
     key_bits = 0
@@ -114,7 +114,9 @@ class SplitNetwork(GuardedProtocol):
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         if self.aggregation == "masked" and len(federation.passive) < 2:
-            raise BadInput("aggregation: masked outputs need at least 2 passive parties, got 1; nothing hides in a sum")
+            raise BadInput(
+                "aggregation: masked outputs need at least 2 passive parties, got 1; the sum of one output hides nothing"
+            )
         log = opened(self.name, federation, others)
         with one_thread(), seeded(rng):
             run = _Run(self, federation, log, rng)
@@ -249,7 +251,7 @@ class _Run:
         self._learning(True)
         loss = sum(self.round(rows) * len(rows) for rows in self._batches()) / len(self.federation)
         if not np.isfinite(loss):
-            raise BadInput(f"split_network: the loss of epoch {number + 1} is not a number; lower learning_rate")
+            raise BadInput(f"split_network: the loss of epoch {number + 1} is not finite; use a lower learning_rate")
         return loss
 
     def _batches(self) -> Iterator[IntArray]:
@@ -295,7 +297,7 @@ class _Run:
         masks = pairwise_masks(passive, sent[passive[0]].shape, from_system)
         parts = []
         for party, part in sent.items():
-            refusal = f"aggregation: {name} of '{party}' do not fit into 64 bits; lower learning_rate"
+            refusal = f"aggregation: {name} of '{party}' do not fit into 64 bits; use a lower learning_rate"
             masked = fixed_point(part, BITS, refusal) + masks[party]
             parts.append(self._send(party, active, phase, number, f"masked {name}", masked))
         return opened_sum(parts, BITS)
@@ -334,7 +336,7 @@ class _Run:
             note(self.log, active, "embeddings", np.concatenate(sums))
 
     def accuracy(self, others: Federation) -> float:
-        """On rows that nobody trained on, sent as in prediction."""
+        """Accuracy on rows that were not used for training, sent as in prediction."""
         import torch
 
         tested = others.rows(np.arange(min(TESTED, len(others))))

@@ -91,7 +91,7 @@ class SplitTraining(GuardedProtocol):
         self.ready(len(federation))
         if TOP in (party.name for party in federation.parties):
             raise BadInput(
-                f"a party cannot be called '{TOP}': split training calls its second network so; choose another name"
+                f"a party cannot be called '{TOP}': split training uses that name for the top network; choose another one"
             )
         log = opened(self.name, federation, others)
         with seeded(rng):
@@ -241,16 +241,14 @@ class _Run:
         return float(loss.detach())
 
     def _check_finite(self, number: int, numbers: list[torch.Tensor]) -> None:
-        """Stop where the loss or a gradient ran away: what follows would mean nothing."""
+        """Stop if the loss or a gradient is not finite: what follows would be meaningless."""
         if all(bool(part.isfinite().all()) for part in numbers):
             return
         if self.optimizer is None:
-            raise BadInput(
-                f"round {number}: the loss or a gradient is no finite number; the networks' outputs are too large"
-            )
+            raise BadInput(f"round {number}: the loss or a gradient is not finite; the networks' outputs are too large")
         rate = self.protocol.learning_rate
         raise BadInput(
-            f"training diverged in round {number}: the loss or a gradient is no finite number; "
+            f"training diverged in round {number}: the loss or a gradient is not finite; "
             f"a learning_rate smaller than {rate:g} may help"
         )
 
@@ -278,7 +276,7 @@ class _Run:
             self.optimizer.step()
 
     def accuracy(self, others: Federation) -> float:
-        """On rows that nobody trained on."""
+        """Accuracy on rows that were not used for training."""
         import torch
 
         count = min(TESTED, len(others))

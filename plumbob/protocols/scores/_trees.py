@@ -139,7 +139,7 @@ class Plain:
             node, place, deep = waiting.pop()
             met += 1
             if met > len(self.left) or not 0 <= node < len(self.left):
-                raise ValueError("children that make no tree")
+                raise ValueError("the children do not form a tree")
             yield node, place, deep
             if self.left[node] >= 0:
                 waiting.append((int(self.right[node]), 2 * place + 2, deep + 1))

@@ -1,4 +1,4 @@
-"""A decision tree over any number of parties: each says on which side of its own thresholds a row lies."""
+"""A decision tree over any number of parties: each reports on which side of its own thresholds a row lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A random forest over any number of parties: each says on which side of its own thresholds a row lies."""
+"""A random forest over any number of parties: each reports on which side of its own thresholds a row lies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbob.protocols.scores._trees import DEEPEST, Forest, TreeProtocol, fores
 
 
 class RandomForest(TreeProtocol):
-    """Many trees; a class's score is the share of trees that say it."""
+    """Many trees; a class's score is the share of trees that vote for it."""
 
     name = "random_forest"
     identity = "RandomForest(trees, depth)"

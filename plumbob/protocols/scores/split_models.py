@@ -99,7 +99,9 @@ class SplitModel(Model):
             if np.array_equal(local.columns, np.sort(columns)):
                 return local.arrays()
         blocks = "; ".join(" ".join(map(str, local.columns)) for local in self.locals)
-        raise BadInput(f"split models: no party's model is of columns {' '.join(map(str, columns))}, only of {blocks}")
+        raise BadInput(
+            f"split models: no party's model has columns {' '.join(map(str, columns))}; the parties' columns are {blocks}"
+        )
 
 
 class SplitModels(PredictionProtocol):

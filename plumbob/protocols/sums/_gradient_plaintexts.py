@@ -60,7 +60,7 @@ class Layout:
     def fitting(
         cls, *, room: int, precision: int | None, low: int, guard: int, largest: float, rows: int, packed: bool
     ) -> Layout:
-        """The layout of so many rows with |g|, |h| <= largest in plaintexts of `room` bits; a precision of None is the
+        """The layout for a number of rows with |g|, |h| <= largest in plaintexts of `room` bits; a precision of None is the
         finest that fits."""
         above = max(1, int(np.ceil(largest))).bit_length() + rows.bit_length() + 1
         lowest = low + guard if low else 0
@@ -69,7 +69,7 @@ class Layout:
         if fine > spare or fine < 8:
             raise BadInput(
                 f"secure boost: gradients of {max(fine, 8)} bits, {above} bits for sums and {lowest:,} bits below do not fit "
-                f"into a plaintext of {room:,} bits; take a larger key, a lower precision, or packed=False"
+                f"into a plaintext of {room:,} bits; use a larger key, a lower precision, or packed=False"
             )
         return cls(lowest, guard if low else 0, fine, fine + above, packed)
 

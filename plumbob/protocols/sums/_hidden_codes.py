@@ -52,7 +52,9 @@ class MagicNumbers(HiddenCode):
             "magic numbers: bits of identifiers", default if identifier_bits is None else identifier_bits, 1, 8_192
         )
         if not self.groups:
-            raise BadInput(f"magic numbers: {identifier_bits} bits hold no digit of base {base} for each supergroup")
+            raise BadInput(
+                f"magic numbers: {identifier_bits} bits are too few for a digit of base {base} per supergroup"
+            )
         left = min(30, max(0, SPACE - self.identifier_bits) // self.supergroups)
         self.random_bits = whole("magic numbers: random bits", left if random_bits is None else random_bits, 0, 60)
 
@@ -153,7 +155,7 @@ def labels_of(size: int, width: int) -> IntArray:
         return np.array([1], dtype=np.int64)
     largest = 2**width - 1
     if size * (size + 1) // 2 > largest:
-        raise BadInput(f"labelled groups: {size} different labels do not add up to less than 2^{width}")
+        raise BadInput(f"labelled groups: {size} distinct labels cannot sum to less than 2^{width}")
     rng = np.random.default_rng([size, width])
     span = max(size, int(1.9 * largest / size))
     best, fewest = np.arange(1, size + 1), math.inf

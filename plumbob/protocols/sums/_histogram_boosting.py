@@ -204,7 +204,7 @@ def target(loss: Loss, label: IntArray, classes: int) -> FloatArray:
     """The label as the number that a score shall come to; for squared loss class c is the number c."""
     if loss == "logistic" and classes != 2:
         raise BadInput(
-            f"secure boost: logistic loss takes a label of two classes, got {classes}; "
-            "join classes, or take loss='squared' for an ordered label"
+            f"secure boost: logistic loss needs a label of two classes, got {classes}; "
+            "merge classes, or use loss='squared' for an ordered label"
         )
     return label.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The same regression without a coordinator: each party has a key of its own, and what others open is masked.
+"""The same regression without a coordinator: each party has its own key, and what others decrypt is masked.
 
 D is the sum of parts that the parties hold in clear, D_l = T_l X_l (and the label's part), so X_k' D = sum over l of X_k' D_l.
 The own term is computed in clear. For every other party l, in one round:

@@ -1,4 +1,4 @@
-"""Logistic regression by a straight line for the sigmoid, in whole numbers: what encryption can compute.
+"""Logistic regression with a linear approximation of the sigmoid, in integers: what encryption can compute.
 
 With y = -1 or 1 the loss ln(1 + exp(-y z)) is ln 2 - y z / 2 + z^2 / 8 up to third order, so that a row's slope is
     d = z / 4 - y / 2,                   z = theta x,            g = mean of d x over the batch.

@@ -1,4 +1,4 @@
-"""Logistic regression under Paillier with a coordinator (weng2022 Table 1): nobody but the coordinator can open anything.
+"""Logistic regression under Paillier with a coordinator (weng2022 Table 1): only the coordinator can decrypt.
 
 Rounds run over the same mini-batches in every epoch. In one round, D being the slopes of `taylor.py`:
     1  the active party sends [[T X - 2^(2f+1) y]] of its own columns and bias                        "partial"
@@ -40,7 +40,7 @@ class EncryptedLogisticRegression(TrainingProtocol):
         "EncryptedRegression(key_bits, batch_size, epochs, learning_rate, decay, penalty, fraction_bits, "
         "returns, masked, open_all)"
     )
-    summary = "logistic regression trained on Paillier ciphertexts, with a coordinator that opens the gradients"
+    summary = "logistic regression trained on Paillier ciphertexts, with a coordinator that decrypts the gradients"
     cost_terms = ("1", "b^4", "e N d", "e N b^3", "e N d b^2", "e N / batch d b^3")  # powers and products
     workload = "powers"
     uses_torch = False
@@ -79,7 +79,9 @@ class EncryptedLogisticRegression(TrainingProtocol):
         boolean("encrypted logistic regression: masked", masked)
         boolean("encrypted logistic regression: open_all", open_all)
         if masked and not key_bits:
-            raise BadInput("encrypted logistic regression: masked needs a key; without one nothing is hidden")
+            raise BadInput(
+                "encrypted logistic regression: masked needs a key (key_bits above 0); without one nothing is hidden"
+            )
         self.key_bits = key_bits
         self.batch_size = whole("encrypted logistic regression: batch_size", batch_size, 1)
         self.epochs = whole("encrypted logistic regression: epochs", epochs, 1)
@@ -143,7 +145,7 @@ class Member:
     def step(self, gradient: Integers, batch: int, epoch: int) -> None:
         self.weights = self.rule.stepped(self.weights, gradient, len(self.columns[batch]), epoch, self.active)
         if np.abs(self.weights).max(initial=0) >> self.rule.fraction_bits > LARGEST:
-            raise BadInput("encrypted logistic regression: training diverged; take a lower learning_rate")
+            raise BadInput("encrypted logistic regression: training diverged; use a lower learning_rate")
 
     def shaped(self, flat: Sequence[int]) -> Integers:
         return np.array(flat, dtype=object).reshape(self.weights.shape)

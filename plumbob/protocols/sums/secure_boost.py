@@ -39,7 +39,7 @@ class SecureBoost(TrainingProtocol):
         "SecureBoost(trees, depth, shrinkage, penalty, gamma, bins, binning, loss, key_bits, code, packed, "
         "boosting, blinding, precision, sample, epsilon)"
     )
-    summary = "boosted trees on encrypted gradients; the active party opens sums per bin"
+    summary = "boosted trees on encrypted gradients; the active party decrypts sums per bin"
     cost_terms = ("1", "b^4", "t 2^h", "t h N d", "t N b^3", "t h N u b^2", "t 2^h u bins b^3")  # encrypt, add up, open
     workload = "powers"
     uses_torch = False
@@ -103,7 +103,7 @@ class SecureBoost(TrainingProtocol):
         self.precision = None if precision is None else whole("secure boost: precision", precision, 8, FINEST)
         self.sample = positive("secure boost: sample", sample)
         if sample > 1:
-            raise BadInput(f"secure boost: sample is the share of rows a tree is grown on, at most 1, got {sample}")
+            raise BadInput(f"secure boost: expected a sample (share of rows per tree) of at most 1, got {sample}")
         self.epsilon = None if epsilon is None else positive("secure boost: epsilon", epsilon)
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
@@ -140,7 +140,7 @@ class SecureBoost(TrainingProtocol):
             g, h = boosting.gradients(self.loss, label, scores if self.boosting else np.full(len(label), start))
             if np.abs(g).max() > largest:
                 raise BadInput(
-                    f"secure boost: tree {tree + 1} left gradients above {largest:.3g}; take a lower shrinkage"
+                    f"secure boost: tree {tree + 1} left gradients above {largest:.3g}; use a lower shrinkage"
                 )
             leaves = run.grow(tree, g, h, self._rows(len(label), rows_rng), code_rng)
             scores += run.model.weight[tree, leaves]

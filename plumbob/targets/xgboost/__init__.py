@@ -1,1 +1,1 @@
-"""xgboost's federated mode as it is: real processes, and what crosses between them."""
+"""xgboost's federated mode, unmodified: real processes and the messages between them."""

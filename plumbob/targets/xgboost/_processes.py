@@ -51,7 +51,7 @@ class Result:
 
 
 def run(jobs: Sequence[Job], timeout: int) -> list[Result]:
-    """Run all workers to their end; one sentence where one dies, or where it takes longer than `timeout` seconds."""
+    """Run all workers to completion; BadInput if one dies or if it takes longer than `timeout` seconds."""
     deadline = time.monotonic() + timeout
     pair = self_signed()
     shared = {"workers": len(jobs), "key": pair.key, "certificate": pair.certificate}
@@ -71,7 +71,7 @@ def run(jobs: Sequence[Job], timeout: int) -> list[Result]:
             server.running()
             if time.monotonic() > deadline:
                 raise BadInput(
-                    f"xgboost: training took longer than {timeout:,} seconds; raise 'timeout' or take fewer rows"
+                    f"xgboost: training took longer than {timeout:,} seconds; raise 'timeout' or use fewer rows"
                 )
             time.sleep(_POLL)
         return [Result(w.answer(), r.calls()) for w, r in zip(workers, recorders, strict=True)]
@@ -110,7 +110,7 @@ class _Process:
         self._stack.close()
 
     def running(self) -> bool:
-        """Whether it still works; refuses one that failed."""
+        """Whether it is still running; raises if it failed."""
         code = self._child.poll()
         if code is None or code == 0:
             return code is None
@@ -122,7 +122,7 @@ class _Process:
         raise BadInput(f"xgboost: {self.name} ended with code {code}{words} before training was done")
 
     def _last_word(self) -> str:
-        """The kind of error, which holds no value."""
+        """The type of the error, which contains no value."""
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").split()
         return f" ({lines[-1]})" if lines and lines[-1].isidentifier() else ""

@@ -1,4 +1,4 @@
-"""What stands between one worker and xgboost's server, passes everything on and keeps a copy of the plain bytes.
+"""A proxy between one worker and xgboost's server: it forwards everything and keeps a copy of the plain bytes.
 
 Both sides of it speak TLS with the run's own key and ask the other end for the same key: the server listens on all addresses of
 the machine, and a door on loopback is open to every user of it.

@@ -109,7 +109,7 @@ def _unpadded(flags: int, body: bytes) -> bytes:
     if not flags & _PADDED:
         return body
     if not body or body[0] >= len(body):
-        raise ValueError("HTTP/2: more padding than the frame has bytes")
+        raise ValueError("HTTP/2: the padding is longer than the frame")
     return body[1 : len(body) - body[0]]
 
 
@@ -144,7 +144,7 @@ def _entry(index: int, table: list[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
 def _integer(raw: bytes, place: int, bits: int) -> tuple[int, int]:
     most = (1 << bits) - 1
     if place >= len(raw):
-        raise ValueError("HPACK: a field that ends too early")
+        raise ValueError("HPACK: a field is truncated")
     value, place = raw[place] & most, place + 1
     if value < most:
         return value, place
@@ -155,7 +155,7 @@ def _integer(raw: bytes, place: int, bits: int) -> tuple[int, int]:
 def _string(raw: bytes, place: int) -> tuple[bytes, int]:
     length, place = _integer(raw, place, 7)
     if place + length > len(raw):
-        raise ValueError("HPACK: a text that ends beyond its block")
+        raise ValueError("HPACK: a string extends beyond its block")
     return raw[place : place + length], place + length
 
 
@@ -164,7 +164,7 @@ def _message(raw: bytes) -> bytes | None:
     if len(raw) < 5:
         return None
     if raw[0] != 0:
-        raise ValueError("gRPC: expected a message that is not compressed")
+        raise ValueError("gRPC: expected an uncompressed message")
     end = 5 + int.from_bytes(raw[1:5], "big")
     if len(raw) > end:
         raise ValueError(f"gRPC: expected one message of {end:,} bytes in a stream, got {len(raw):,}")

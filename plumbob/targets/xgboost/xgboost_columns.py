@@ -1,4 +1,4 @@
-"""xgboost's own vertical federated training, run as it is: its server, one worker process a party, `DataSplitMode.COL`.
+"""xgboost's own vertical federated training, unmodified: its server, one worker process per party, `DataSplitMode.COL`.
 
 Nothing of it is ours but the recorder on each connection. In every round, by way of the server (here: the coordinator)
     1  the label holder's gradients and second derivatives of all rows go to everybody       "gradients"
@@ -44,11 +44,11 @@ def installed() -> bool:
 
 
 class XgboostColumns(TrainingProtocol):
-    """Trees of `depth` in `trees` rounds, one tree a class and round where there are more than two classes."""
+    """Trees of `depth` in `trees` rounds; with more than two classes, one tree per class and round."""
 
     name = "xgboost_columns"
     identity = "XgboostColumns(trees, depth, shrinkage, penalty, bins, method, predict, timeout)"
-    summary = "xgboost's own federated training by columns, in real processes, with the wire recorded"
+    summary = "xgboost's own column-wise federated training, in real processes, with all traffic recorded"
     key_bits = 0
     cost_terms = ("1", "t 2^h", "t h N d")  # as boosted trees, after processes have started
     workload = "loops"
@@ -131,7 +131,7 @@ def write_messages(log: Transcript, ranks: Sequence[str], recorded: Sequence[lis
     phase, round, searched = "setup", -1, False
     for together in zip(*recorded, strict=True):
         if len({(call.sequence, call.method) for call in together}) > 1:
-            raise ValueError("xgboost: the parties' records differ in the order of their calls")
+            raise ValueError("xgboost: the recorded order of calls differs between parties")
         name = _name(together[0], rows)
         if name == "gradients":
             phase, round = "train", round + 1

@@ -312,7 +312,7 @@ def test_steps_1_and_2_may_take_more_iterations_than_step_3() -> None:
     third = list(attack._steps(Counting(attack, Server(pictures()[1]), generator())))
     assert taken == [("I", 0), ("I", 1), ("I", 2), ("II", 0), ("II", 1), ("II", 2)]
     assert third == [0, 1]
-    with pytest.raises(BadInput, match="in a single loop no step comes before another"):
+    with pytest.raises(BadInput, match="expected no value for a single loop"):
         CafeSingleLoop(earlier=3)
 
 

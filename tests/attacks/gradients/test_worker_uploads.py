@@ -54,10 +54,10 @@ def with_network(**values: object) -> Change:
 
 
 WRONG: list[tuple[str, Change, str]] = [
-    ("last rows", without("rows", 20), "the batch indices of every round, and those of round 20 are missing"),
+    ("last rows", without("rows", 20), "the batch indices of every round, but those of round 20 are missing"),
     ("no parameters", without("parameter/"), "needs the networks' parameters|needs the parameters of 'active'"),
     ("first parameters", without("parameter/active/1.bias"), "'1.bias' of 'active'"),
-    ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "in round 0 holds NaN"),
+    ("NaN parameters", with_payload("parameter/active/1.bias", lambda a: a * np.nan), "in round 0 contains NaN"),
     ("floats", with_payload("rows", lambda a: a.astype(float)), "round 0: expected a list of whole row numbers"),
     ("two dimensions", with_payload("rows", lambda a: a.reshape(2, -1)), r"row numbers, got int64 of shape \(2, 3\)"),
     ("beyond", with_payload("rows", lambda a: a + 1_000), "round 0: expected row numbers from 0 to 19"),
@@ -69,7 +69,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("double", with_network(double=2), "double: expected true or false"),
     ("party", with_network(party=3), "the names of a party and a network"),
     ("another network", with_network(network="cafe"), "network 'cafe': expected pictures"),
-    ("adds up", with_network(network="sum", outputs=3), "do not go through it"),
+    ("adds up", with_network(network="sum", outputs=3), "does not accept inputs of shape"),
     ("transposed", with_payload("gradient/active/1.weight", lambda a: a.T), r"expected an array of shape \(16, 4\)"),
     ("words", with_payload("gradient/active/1.weight", lambda a: a.astype(bool)), "expected numbers, got bool"),
 ]
@@ -91,7 +91,7 @@ def test_views_with_wrong_content_are_one_sentence(change: Change, words: str, o
 def test_parameters_of_a_later_round_that_are_missing_are_named() -> None:
     view = changed(seen("adam"), without("parameter/active/1.bias", 1))
     for attack in attacks():
-        with pytest.raises(BadInput, match=r"'1.bias' of 'active' is missing or of another shape in round \d+"):
+        with pytest.raises(BadInput, match=r"'1.bias' of 'active' is missing or has another shape in round \d+"):
             attack.run(view, np.random.default_rng(0))
 
 

@@ -254,7 +254,7 @@ def test_codes_that_cannot_be_are_refused() -> None:
         LabelledGroups(size=20, width=5)
     with pytest.raises(BadInput, match="base"):
         MagicNumbers(base=1)
-    with pytest.raises(BadInput, match="hold no digit"):
+    with pytest.raises(BadInput, match="are too few for a digit"):
         MagicNumbers(base=32, supergroups=4, identifier_bits=8)
 
 

@@ -298,7 +298,10 @@ def test_a_deeper_cut_changes_only_what_is_less_deep() -> None:
         (lambda: trained("masquerade", columns=1), "columns: expected fewer than the 1 that 'shop' has, got 1"),
         (lambda: trained("rank_reduction", {"rank": 6}), "fewer than the 6 columns of 'shop', got 6"),
         (lambda: trained("rank_reduction", columns=1), "fewer than the 1 columns of 'shop', got 0"),
-        (lambda: trained("rank_reduction+masquerade"), "is lowered by rank_reduction already; take one of them"),
+        (
+            lambda: trained("rank_reduction+masquerade"),
+            "rank_reduction already lowers the first layer's rank; use one of them",
+        ),
     ],
 )
 def test_wrong_settings_are_answered_in_one_sentence(make: Callable[[], object], words: str) -> None:

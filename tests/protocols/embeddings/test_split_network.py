@@ -356,7 +356,7 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, Any], words: str) -
     ("settings", "words"),
     [
         ({"aggregation": "masked"}, "masked outputs need at least 2 passive parties, got 1"),
-        ({"learning_rate": 1e12}, "is not a number; lower learning_rate"),
+        ({"learning_rate": 1e12}, "is not finite; use a lower learning_rate"),
         ({"bottom": f"{__name__}:wrong_outputs"}, "bottom: expected 12 outputs for a row of 'bank'"),
         ({"top": f"{__name__}:wrong_outputs"}, "top: expected 3 outputs for a row"),
     ],
@@ -375,5 +375,5 @@ def wrong_outputs(shape: tuple[int, ...], outputs: int) -> nn.Module:
 
 
 def test_networks_of_other_packages_need_trust() -> None:
-    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+    with pytest.raises(BadInput, match="code of another package; pass --trust-code"):
         SplitNetwork(top="os:system").trusting(NO_CODE)

@@ -178,7 +178,7 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str
     ("network", "words"),
     [
         (f"{HERE}:too_narrow", r"of 'active': expected 10 outputs .* got shape \(2, 9\)"),
-        (f"{HERE}:too_deep", r"inputs of shape \(4,\) do not go through it"),
+        (f"{HERE}:too_deep", r"does not accept inputs of shape \(4,\)"),
         (f"{HERE}:unused", "do not depend on parameter 'spare'"),
         (f"{HERE}:frozen", "do not depend on parameter 'weight'"),
         (f"{HERE}:without_parameters", "it has no parameters"),
@@ -212,7 +212,7 @@ def test_batch_normalisation_is_trained_and_said_to_be_untried() -> None:
     [
         ("normalised", {"batch_size": 1}, "BatchNorm1d in the network of 'active' needs at least 2 rows, got 1"),
         ("normalised", {"guards": [DpGradients()]}, "BatchNorm1d, which mixes rows"),
-        ("dropping", {"guards": [DpGradients()]}, "gives no gradients row by row"),
+        ("dropping", {"guards": [DpGradients()]}, "does not support per-row gradients"),
     ],
 )
 def test_rows_without_gradients_of_their_own_are_refused(network: str, settings: dict[str, Any], words: str) -> None:
@@ -246,7 +246,7 @@ def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_lin
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = ("audit", "plan.yaml", "--out", "out")
-    assert "say --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
+    assert "pass --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
     assert not (tmp_path / "out").exists()
     assert "no fully connected layer" in refused(plumbob(*command, "--trust-code", cwd=tmp_path, env=here))
 
@@ -269,20 +269,20 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
 
 
 def test_networks_of_other_packages_need_trust() -> None:
-    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+    with pytest.raises(BadInput, match="code of another package; pass --trust-code"):
         SplitTraining(network="os:system").trusting(NO_CODE)
 
 
 def test_an_attack_builds_no_network_that_its_caller_does_not_trust() -> None:
     """Not even where the run itself was trusted: a transcript may have been saved by anybody."""
     log = trained(SplitTraining(network=f"{HERE}:normalised", outputs=3, batch_size=5))
-    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+    with pytest.raises(BadInput, match="code of another package; pass --trust-code"):
         GradientPeeling().run(cut(log, THREATS["coordinator"]), np.random.default_rng(0))
 
 
 def test_training_loads_no_network_by_itself() -> None:
     whole = table()
-    with pytest.raises(BadInput, match="code of another package; say --trust-code"):
+    with pytest.raises(BadInput, match="code of another package; pass --trust-code"):
         SplitTraining(network=f"{HERE}:normalised", batch_size=5).train(whole, whole, np.random.default_rng(0))
 
 

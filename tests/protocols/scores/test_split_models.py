@@ -61,7 +61,7 @@ def test_reordering_moves_every_partys_columns_with_it() -> None:
 
 def test_a_part_is_of_one_partys_columns_only() -> None:
     _, model, _ = federated()
-    with pytest.raises(BadInput, match="no party's model is of columns 0 7"):
+    with pytest.raises(BadInput, match="no party's model has columns 0 7"):
         model.part(np.array([0, 7]))
 
 
