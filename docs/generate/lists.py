@@ -25,7 +25,7 @@ FAMILIES = {
     "labels": "Labels and splits",
     "auxiliary": "Learned from other people's rows",
     "xgboost": "Real frameworks",
-    "": "Without a class of their own",
+    "": "Settings of protocols, and steps before training",
 }
 MATRIX = """# Who could learn what, and how
 
@@ -40,7 +40,7 @@ def index(kind: str, subjects: Sequence[Subject]) -> str:
     families = group((s for s in subjects if s.kind == kind), lambda s: dict(s.facts).get("family", ""))
     order = list(FAMILIES)
     for family in sorted(families, key=lambda name: order.index(name) if name in order else len(order)):
-        rows = [f"| [{label(s.name)}]({s.name}.md) | {s.summary} |" for s in families[family]]
+        rows = [f"| [{s.title}]({s.name}.md) | {s.summary} |" for s in families[family]]
         parts.append("\n".join([f"## {FAMILIES.get(family, family)}", "", "| | |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
 

@@ -6,7 +6,7 @@ The first line, the title, is kept too. A page that does not exist yet is made w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from docs.generate import facts
@@ -89,22 +89,20 @@ def _subject(folder: str, kind: type, found: facts.Facts, plan: str) -> Subject:
 
 
 def page(subject: Subject, old: str, drawn: Sequence[tuple[str, Drawing]]) -> str:
-    """The page anew, with the title and the text of the old one."""
-    title, text = kept(old)
-    parts = [f"# {title or subject.title}", head(subject), text, tail(subject, drawn)]
+    """The page anew, with the text of the old one."""
+    parts = [f"# {subject.title}", head(subject), kept(old), tail(subject, drawn)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def kept(old: str) -> tuple[str, str]:
-    """Title and hand-written text of a page.
+def titled(subject: Subject, old: str) -> Subject:
+    """The subject under the title that its page has, if it has one."""
+    title = old.partition("\n")[0].removeprefix("# ").strip()
+    return replace(subject, title=title or subject.title or label(subject.name).capitalize())
 
-    >>> kept("# A\\n\\n<!--generated-->\\nx\\n<!--/generated-->\\n\\nText.\\n\\n<!--generated:use-->\\ny\\n")
-    ('A', 'Text.')
-    """
-    if not old:
-        return "", ""
-    first, _, rest = old.partition("\n")
-    return first.removeprefix("# ").strip(), rest.partition(END)[2].partition(TAIL)[0].strip()
+
+def kept(old: str) -> str:
+    """The hand-written text of a page."""
+    return old.partition(END)[2].partition(TAIL)[0].strip()
 
 
 def head(subject: Subject) -> str:
@@ -127,12 +125,11 @@ def tail(subject: Subject, drawn: Sequence[tuple[str, Drawing]]) -> str:
     return "\n\n".join([TAIL, *parts, END]) if parts else ""
 
 
-def written(docs: Path, subject: Subject, drawn: Sequence[tuple[str, Drawing]]) -> dict[Path, str]:
-    """The page and its pictures, by where they go."""
-    path = Path(subject.kind) / f"{subject.name}.md"
-    old = (docs / path).read_text(encoding="utf-8") if (docs / path).exists() else ""
-    pictures = {
-        Path("images") / subject.kind / f"{subject.name}-{i}.svg": drawing.svg
-        for i, (_, drawing) in enumerate(drawn, 1)
-    }
-    return {path: page(subject, old, drawn), **pictures}
+def place(subject: Subject) -> Path:
+    return Path(subject.kind) / f"{subject.name}.md"
+
+
+def pictures(subject: Subject, drawn: Sequence[tuple[str, Drawing]]) -> dict[Path, str]:
+    """The charts of a page, by where they go."""
+    folder = Path("images") / subject.kind
+    return {folder / f"{subject.name}-{i}.svg": drawing.svg for i, (_, drawing) in enumerate(drawn, 1)}
