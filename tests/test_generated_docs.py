@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from docs.generate import DOCS, stale
+from docs.generate.facts import own
 from docs.generate.lists import HEADS
 from docs.generate.pages import Subject, kept, page, subjects, titled
 from plumbob.attacks import ATTACKS
@@ -57,7 +58,11 @@ def test_a_changed_page_is_stale_and_is_mended_with_its_text(tmp_path: Path) -> 
 
 
 def test_everything_registered_has_a_page_that_a_list_names() -> None:
-    names = {"attacks": list(ATTACKS), "defences": [n for n in DEFENCES if n != "none"], "protocols": list(PROTOCOLS)}
+    names = {
+        "attacks": [*own(ATTACKS)],
+        "defences": [n for n in own(DEFENCES) if n != "none"],
+        "protocols": [*own(PROTOCOLS)],
+    }
     for kind, registered in names.items():
         index = (DOCS / kind / "index.md").read_text(encoding="utf-8")
         assert [n for n in registered if f"({n}.md)" not in index or not (DOCS / kind / f"{n}.md").exists()] == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -17,17 +17,25 @@ from plumbob.registry import settable
 from plumbob.report.answer import label, sentence_list
 from plumbob.threats import THREATS
 
+Kind = TypeVar("Kind")
 Facts = list[tuple[str, str]]  # the lines of a head: what, and what holds for it
 CHEATING = {"reverse_sum": {"code": "magic_numbers"}, "code_decoding": {"code": "labelled_groups"}}
 # two attacks that read what an active party hid: a plan has to say that it cheats
-PREDICTING = [name for name, kind in PROTOCOLS.items() if kind.phase == "prediction"]
 EVERYWHERE = "[every protocol of prediction](../protocols/index.md)"
 USUAL_IN_TRAINING = ("active-training", "coordinator", "corrupted-coordinator", "passive-training")
 
 
+def own(registry: Mapping[str, type[Kind]]) -> dict[str, type[Kind]]:
+    """What is Plumbob's own: what other installed packages add is not for these pages."""
+    return {name: kind for name, kind in registry.items() if kind.__module__.startswith("plumbob.")}
+
+
+PREDICTING = [name for name, kind in own(PROTOCOLS).items() if kind.phase == "prediction"]
+
+
 def family(kind: type) -> str:
-    """The folder that the class is in; packages of others have their own names."""
-    return kind.__module__.split(".")[2] if kind.__module__.startswith("plumbob.") else kind.__module__.split(".")[0]
+    """The folder that the class is in."""
+    return kind.__module__.split(".")[2]
 
 
 def aliases(kind: type) -> tuple[str, ...]:
@@ -55,7 +63,7 @@ def who(attack: type[Attack]) -> str:
 
 def protected(defence: type[Defence]) -> list[str]:
     """The protocols that it changes."""
-    able = [name for name, kind in PROTOCOLS.items() if defence.point in kind.parts]
+    able = [name for name, kind in own(PROTOCOLS).items() if defence.point in kind.parts]
     if defence.point != "training":
         return able
     made = {name: PROTOCOLS[name]() for name in able}
@@ -82,7 +90,9 @@ def defence_facts(defence: type[Defence]) -> Facts:
 
 
 def protocol_facts(protocol: type[Protocol]) -> Facts:
-    helpers = [name for name, defence in DEFENCES.items() if name != "none" and protocol.name in protected(defence)]
+    helpers = [
+        name for name, defence in own(DEFENCES).items() if name != "none" and protocol.name in protected(defence)
+    ]
     return [
         ("family", family(protocol)),
         ("attacked in", protocol.phase),
@@ -136,7 +146,7 @@ def protocol_plan(protocol: type[Protocol]) -> str:
 
 
 def _readers(protocol: str) -> list[str]:
-    return [name for name, attack in ATTACKS.items() if protocol in attack.protocols]
+    return [name for name, attack in own(ATTACKS).items() if protocol in attack.protocols]
 
 
 def _exposed(protocol: str) -> dict[str, list[Any]]:

@@ -36,11 +36,17 @@ class Subject:
 
 def subjects() -> list[Subject]:
     """Every page that is generated, in the order of the lists."""
-    plain = {name: kind for name, kind in DEFENCES.items() if name != "none"}
+    plain = {name: kind for name, kind in facts.own(DEFENCES).items() if name != "none"}
     return [
-        *(_subject("attacks", kind, facts.attack_facts(kind), facts.attack_plan(kind)) for kind in ATTACKS.values()),
+        *(
+            _subject("attacks", kind, facts.attack_facts(kind), facts.attack_plan(kind))
+            for kind in facts.own(ATTACKS).values()
+        ),
         *(_subject("defences", kind, facts.defence_facts(kind), facts.defence_plan(kind)) for kind in plain.values()),
-        *(_subject("protocols", k, facts.protocol_facts(k), facts.protocol_plan(k)) for k in PROTOCOLS.values()),
+        *(
+            _subject("protocols", k, facts.protocol_facts(k), facts.protocol_plan(k))
+            for k in facts.own(PROTOCOLS).values()
+        ),
         *BESIDE,
     ]
 
