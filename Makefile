@@ -54,6 +54,10 @@ check: $(VENV)/.installed-test ## style, types, and which room may import which
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: docs
+docs: $(VENV)/.installed ## write the generated pages, lists and charts
+	$(BIN)/python -m docs.generate
+
 bench: $(VENV)/.installed ## speed, as ratios in one run
 	$(BIN)/plumbob bench
 

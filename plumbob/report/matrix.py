@@ -1,4 +1,4 @@
-"""Who could learn what, and how: the matrix of threats in words, for the report, the terminal and the docs.
+"""Who could learn what, and how: the matrix of threats in words, for the report and the terminal.
 
 In a report every cell says which attacks were run and what they found, which fit but were not run, or why none fits.
 """
@@ -19,14 +19,6 @@ READ = (
     "found on any column or the label, under any defence of the plan. One that fits and was not run may find more: name "
     "its threat or the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety."
 )
-PAGE = """# Who could learn what, and how
-
-Every protocol against every threat: which attacks apply, and why the others that work on the protocol do not.
-`plumbob list matrix` prints the same; both are made from the code. In a report, the section of this name says which were
-run, and what they found.
-What the threats are: [threats.md](threats.md).
-"""
-HEADER = "| threat | who | knows | attacks that apply | do not, and why |\n|---|---|---|---|---|\n"
 
 
 @dataclass(frozen=True)
@@ -100,22 +92,6 @@ def _reasons(row: Row) -> str:
     if not row.fits and not row.reasons:
         return "no attack of Plumbob works on this protocol"
     return "; ".join(f"{sentence_list([label(name) for name in names])}: {why}" for why, names in row.reasons)
-
-
-def markdown(blocks: Sequence[Block]) -> str:
-    """The matrix as a page of the docs."""
-    parts = [PAGE]
-    for phase, same in group(blocks, lambda block: block.phase).items():
-        parts.append(f"\n## In {phase}\n")
-        for block in same:
-            parts.append(f"\n### {label(block.protocol)}\n\n{HEADER}")
-            parts += [_line(row) for row in block.rows]
-    return "".join(parts)
-
-
-def _line(row: Row) -> str:
-    fits = ", ".join(f"[{label(name)}](attacks/{name}.md)" for name in row.fits) or "none"
-    return f"| `{row.threat}` | {row.role} | {row.knows} | {fits} | {_reasons(row)} |\n"
 
 
 def lines(blocks: Sequence[Block]) -> list[str]:

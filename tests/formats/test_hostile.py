@@ -168,7 +168,7 @@ def test_values_are_counted_in_sum(monkeypatch: pytest.MonkeyPatch) -> None:
         b"[" + b"[]" * 1000 + b"]",
         b"[" + (b"[$U#I" + struct.pack(">h", 600) + bytes(600)) * 2 + b"]",
     ):
-        with pytest.raises(ValueError, match="too many|more than"):
+        with pytest.raises(ValueError, match=r"too many|more than"):
             ubjson.loads(data)
 
 

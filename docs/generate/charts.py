@@ -2,22 +2,18 @@
 
 An attack's chart sets it beside every other attack of the same run; a defence's chart shows what the strongest attack
 learns without and with it. Nothing is chosen by hand: every scene in which the name occurs is drawn.
-`python -m plumbob.papers.measured docs` writes them into the pages anew.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbob.attacks import attacks
 from plumbob.auditing.finding import Finding, read_findings
 from plumbob.auditing.frontier import Frontier, Option, frontiers, leak_of
 from plumbob.auditing.summarise import Summary, group, summarise
-from plumbob.defences import DEFENCES
 from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart
 from plumbob.scoring.levels import Level
@@ -46,7 +42,10 @@ SETTINGS = {
     "blinding": "blinding=True",
     "masked_training": "masked=True",
 }  # protections that are settings of a protocol
-BEGIN, END = "<!-- measured: written by plumbob.papers.measured -->", "<!-- /measured -->"
+LEGENDS = {
+    "attacks": "This attack (dark) beside the others on the same messages, with 95 % intervals.",
+    "defences": "What the strongest adaptive attack learns without and with it (dark), with 95 % intervals.",
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawin
         if not summary.claims:
             continue  # it found nothing to read there
         words = f"{_scene(data, protocol, threat, parts)}: {_counted(summary)}."
-        yield Drawing(_picture(bars, f"{label(attack)} beside other attacks"), words)
+        yield _drawing(bars, f"{label(attack)} beside other attacks", words)
 
 
 def defence_drawings(findings: Sequence[Finding], defence: str) -> Iterator[Drawing]:
@@ -95,7 +94,7 @@ def defence_drawings(findings: Sequence[Finding], defence: str) -> Iterator[Draw
         bars = [_option_bar(option, option is not frontier.reference) for option in options]
         parts = [f for f in findings if (f.data, f.protocol) == (frontier.data, frontier.protocol)]
         words = f"{_scene(frontier.data, frontier.protocol, '', parts)}: {_price(frontier, tried)}."
-        yield Drawing(_picture(bars, f"Without and with {label(defence)}"), words)
+        yield _drawing(bars, f"Without and with {label(defence)}", words)
 
 
 def setting_drawings(findings: Sequence[Finding], name: str) -> Iterator[Drawing]:
@@ -111,7 +110,7 @@ def setting_drawings(findings: Sequence[Finding], name: str) -> Iterator[Drawing
             worst = max(learnt, key=lambda attack: learnt[attack].mean)
             bars.append(_bar(words, learnt[worst].mean, learnt[worst].margin, label(worst), tone))
         scene = _scene(before[0].data, before[0].protocol, before[0].threat, before)
-        yield Drawing(_picture(bars, f"Without and with {label(name)}"), f"{scene}: the strongest attack.")
+        yield _drawing(bars, f"Without and with {label(name)}", f"{scene}: the strongest attack.")
 
 
 def _option_bar(option: Option, highlighted: bool) -> Bar:
@@ -130,86 +129,41 @@ def _counted(summary: Summary) -> str:
     levels = group(summary.verdicts, lambda verdict: verdict.level)
     exact, leaking, ordered = (len(levels.get(level, ())) for level in (Level.EXACT, Level.LEAK, Level.ORDER))
     noun = "tile" if summary.pictures is not None else "column"
-    of = count(len(summary.verdicts), noun)
-    if noun == "column" and len(summary.verdicts) > summary.unknown_columns:
-        of += " hidden in one trial or another,"
-    parts = [f"{exact} recovered exactly"] if exact else []
-    parts += [f"{leaking} better than any guess"] if leaking else []
-    parts += [f"{ordered} in the order of their rows"] if ordered else []
-    return f"of {of} {', '.join(parts)}" if parts else f"of {of} none is learnt beyond chance"
+    parts = [f"{exact} exactly"] if exact else []
+    parts += [f"{leaking} better than guessing"] if leaking else []
+    parts += [f"{ordered} in order only"] if ordered else []
+    return f"of {count(len(summary.verdicts), noun)}, {', '.join(parts) or 'none better than guessing'}"
 
 
 def _price(frontier: Frontier, tried: Iterable[Option]) -> str:
     """Accuracy without and with, as measured."""
     if frontier.reference is None or not frontier.reference.trained:
-        return (
-            "what the strongest attack learns without and with it; nothing is trained there, so its price is not seen"
-        )
-    before = f"{percent(frontier.reference.accuracy.mean)} without a defence ({_by(frontier.reference)})"
-    after = [f"{percent(option.accuracy.mean)} with {label(option.defence)} ({_by(option)})" for option in tried]
-    return f"accuracy {', '.join([before, *after])}"
-
-
-def _by(option: Option) -> str:
-    return f"strongest attack: {label(option.worst.leak_attack)}"
+        return "nothing is trained here, so the cost in accuracy is not measured"
+    before = f"accuracy {percent(frontier.reference.accuracy.mean)} without a defence"
+    after = [f"{percent(option.accuracy.mean)} with {label(option.defence)}" for option in tried]
+    strongest = dict.fromkeys(label(option.worst.leak_attack) for option in (frontier.reference, *tried))
+    return f"{', '.join([before, *after])}; strongest attack: {', then '.join(strongest)}"
 
 
 def _scene(data: str, protocol: str, threat: str, findings: Sequence[Finding]) -> str:
     first = findings[0]
     trials = len({finding.trial for finding in findings})
     hidden = f"{first.unknown_columns} of {first.unknown_columns + first.known_columns} columns hidden"
-    who = f", curious: {threat}" if threat else ""
-    return f"{data}, {protocol.replace('_', ' ')}{who}; {hidden}, {count(trials, 'trial')} of {first.score.rows:,} rows"
+    who = f", threat `{threat}`" if threat else ""
+    return f"{data}, {protocol.replace('_', ' ')}{who}, {hidden}, {count(trials, 'trial')} of {first.score.rows:,} rows"
 
 
-def _picture(bars: Sequence[Bar], title: str) -> str:
+def _drawing(bars: Sequence[Bar], title: str, words: str) -> Drawing:
     head, body = str(bar_chart(bars, Axis(LEARNT, 0.0, 1.0, percent=True), title)).split(">", 1)
-    return f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}\n'
+    return Drawing(f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}\n', words)
 
 
-def write(docs: Path) -> list[Path]:
-    """Draw every chart anew and put it into its page, before the reference; the pages written."""
-    runs = {run: read_findings(docs / "results" / run / "findings.jsonl") for run in RUNS}
-    protections = [name for name in DEFENCES if name != "none"] + list(SETTINGS)
-    written = []
-    for kind, names in (("attacks", attacks()), ("defences", protections)):
-        for name in names:
-            drawn = [(run, drawing) for run, findings in runs.items() for drawing in _drawings(kind, findings, name)]
-            if drawn:
-                written.append(_put(docs, kind, name, drawn))
-    return written
+def committed(docs: Path) -> dict[str, list[Finding]]:
+    """The findings that charts are drawn from, by run."""
+    return {run: read_findings(docs / "results" / run / "findings.jsonl") for run in RUNS}
 
 
-def _drawings(kind: str, findings: Sequence[Finding], name: str) -> Iterator[Drawing]:
-    if kind == "attacks":
-        return attack_drawings(findings, name)
-    return setting_drawings(findings, name) if name in SETTINGS else defence_drawings(findings, name)
-
-
-def _put(docs: Path, kind: str, name: str, drawn: Sequence[tuple[str, Drawing]]) -> Path:
-    """The block between the marks: pictures, and below each what is to be seen and where it comes from."""
-    lines = [BEGIN, "## Measured", "", f"{_legend(kind)} Lines are 95 % intervals over trials."]
-    for old in (docs / "images" / kind).glob(f"{name}-[0-9]*.svg"):
-        old.unlink()
-    for i, (run, drawing) in enumerate(drawn, 1):
-        picture = docs / "images" / kind / f"{name}-{i}.svg"
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        picture.write_text(drawing.svg, encoding="utf-8")
-        lines += ["", f"![{drawing.words}](../images/{kind}/{picture.name})", ""]
-        lines += [f"{drawing.words} ([findings](../results/{run}/findings.jsonl))"]
-    page = docs / kind / f"{name}.md"
-    text = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    before, reference, after = text.rpartition("## Reference")
-    page.write_text(before + "\n".join([*lines, "", END, "", ""]) + reference + after, encoding="utf-8")
-    return page
-
-
-def _legend(kind: str) -> str:
-    if kind == "attacks":
-        return "This attack (dark) beside all others that were run on the same messages."
-    return "What the strongest attack that knows of the defence learns, without it and with it (dark)."
-
-
-if __name__ == "__main__":
-    for path in write(Path(sys.argv[1])):
-        print(path)
+def drawings(kind: str, name: str, runs: Mapping[str, Sequence[Finding]]) -> list[tuple[str, Drawing]]:
+    """Every drawing of an attack or a defence, with the run that it is made from."""
+    draw = attack_drawings if kind == "attacks" else setting_drawings if name in SETTINGS else defence_drawings
+    return [(run, drawing) for run, findings in runs.items() for drawing in draw(findings, name)]
