@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,10 +23,6 @@ from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogist
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.targets.xgboost.xgboost_columns import MISSING, XgboostColumns, installed
 from plumbob.transcript import COORDINATOR, Transcript
-
-needs_data = pytest.mark.skipif(
-    not Path(os.environ.get("PLUMBOB_DATA", "nowhere")).is_dir(), reason="PLUMBOB_DATA names no folder of data files"
-)
 
 needs_xgboost = pytest.mark.skipif(not installed(), reason=MISSING)
 

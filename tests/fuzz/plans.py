@@ -20,7 +20,7 @@ from plumbob.threats import THREATS
 from tests.fuzz import mutate
 from tests.fuzz.guard import Files
 
-FIXTURES = Path(__file__).parents[1] / "models" / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "formats" / "fixtures"
 MODELS = {name: (FIXTURES / name).read_bytes() for name in ("logistic-2.onnx", "xgboost-2.json")}
 EXAMPLES: tuple[dict[str, Any], ...] = (
     {

@@ -29,7 +29,7 @@ from plumbob.targets.xgboost._recorder import Recorder
 from plumbob.targets.xgboost._wire import Call
 from plumbob.targets.xgboost._worker import NO_PLUGIN
 
-_SCRIPT = Path(__file__).with_name("worker.py")
+_SCRIPT = Path(__file__).with_name("_worker.py")
 _POLL = 0.02  # seconds between two looks at the workers
 
 
@@ -78,7 +78,7 @@ def run(jobs: Sequence[Job], timeout: int) -> list[Result]:
 
 
 class _Process:
-    """A child that runs `worker.py`, gets one block and is killed on the way out."""
+    """A child that runs `_worker.py`, gets one block and is killed on the way out."""
 
     def __init__(self, name: str, task: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         self.name = name

@@ -130,7 +130,7 @@ def dropping(shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(int(np.prod(shape)), 32), nn.Linear(32, outputs))
 
 
-HERE = "tests.attacks.test_gradient_peeling"
+HERE = "tests.attacks.gradients.test_gradient_peeling"
 
 
 @settings(max_examples=25, deadline=None)

@@ -21,7 +21,7 @@ from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
 from tests.worlds import made_table
 
-HERE = "tests.attacks.test_without_bias"
+HERE = "tests.attacks.gradients.test_layers_without_bias"
 ROWS = 40
 
 

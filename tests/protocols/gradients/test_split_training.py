@@ -89,7 +89,7 @@ def raising(shape: tuple[int, ...], outputs: int) -> nn.Module:
     raise ZeroDivisionError("boom")
 
 
-HERE = "tests.protocols.test_split_training"
+HERE = "tests.protocols.gradients.test_split_training"
 
 
 def test_a_batch_gradient_is_the_mean_of_its_rows_gradients() -> None:
@@ -247,9 +247,9 @@ def test_a_batch_larger_than_the_table_is_refused() -> None:
 def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
         "data: breast\nunknown: [0.5]\ntrials: 1\nrows: 60\nthreats: [coordinator]\nattacks: [gradient_peeling]\n"
-        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.test_split_training:no_linear'}\n"
+        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.gradients.test_split_training:no_linear'}\n"
     )
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = ("audit", "plan.yaml", "--out", "out")
     assert "say --trust-code" in refused(plumbob(*command, cwd=tmp_path, env=here))
     assert not (tmp_path / "out").exists()
