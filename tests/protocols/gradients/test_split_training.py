@@ -247,7 +247,7 @@ def test_a_batch_larger_than_the_table_is_refused() -> None:
 def test_a_network_without_a_fully_connected_layer_is_refused_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
         "data: breast\nunknown: [0.5]\ntrials: 1\nrows: 60\nthreats: [coordinator]\nattacks: [gradient_peeling]\n"
-        "protocols:\n  - name: split_training\n    settings: {network: 'tests.protocols.gradients.test_split_training:no_linear'}\n"
+        f"protocols:\n  - name: split_training\n    settings: {{network: '{HERE}:no_linear'}}\n"
     )
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = ("audit", "plan.yaml", "--out", "out")
