@@ -1,8 +1,8 @@
 """What all tests share: which data files a test may read, which examples hypothesis draws, and why tests were skipped.
 
 A test that reads a data file says so: `@pytest.mark.needs_data("bank")`, or `needs_data(parameter="name")` where a parameter
-names the data set or its file. It is skipped where the file is missing. All other tests see no data files at all, so a
-forgotten mark fails on every machine, not only on one without data.
+names the data set or its file. It is skipped where the file is missing. All other tests, and the
+collection of tests, see no data files at all, so a forgotten mark fails on every machine, not only on one without data.
 
 The same code gets the same verdict: examples are drawn from a fixed seed, unless HYPOTHESIS_PROFILE=search asks for new ones.
 """
@@ -27,8 +27,10 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-NOWHERE = Path(os.devnull, "no-data-files")
-DATA = data_folder() or NOWHERE
+NOWHERE = f"{os.devnull}/no-data-files"
+# Handed on by a variable of its own: workers begin with the environment that is left here.
+DATA = Path(os.environ.setdefault("PLUMBOB_DATA_OF_TESTS", str(data_folder() or NOWHERE)))
+os.environ["PLUMBOB_DATA"] = NOWHERE
 
 
 def needed_files(item: pytest.Item) -> set[str]:
@@ -48,7 +50,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for file in sorted(files):
         if not (DATA / file).is_file():
             pytest.skip(f"data file '{file}' is not in PLUMBOB_DATA")
-    os.environ["PLUMBOB_DATA"] = str(DATA if files else NOWHERE)
+    os.environ["PLUMBOB_DATA"] = str(DATA) if files else NOWHERE
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    os.environ["PLUMBOB_DATA"] = NOWHERE
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -22,6 +22,8 @@ from plumbob.data.files import read_frame
 from plumbob.data.registry import content_digest
 from plumbob.errors import BadInput
 
+pytestmark = pytest.mark.nodata
+
 
 class Server:
     """Serves bytes by path; `announce` overrides the length it promises."""

@@ -14,6 +14,8 @@ from plumbob.data.registry import content_digest, data_folder, images, load, ver
 from plumbob.errors import BadInput
 from plumbob.federation import shape_of
 
+pytestmark = pytest.mark.nodata
+
 TABLES = [name for name, entry in DATA_SETS.items() if entry.kind == "table"]
 PICTURES = [name for name, entry in DATA_SETS.items() if entry.kind == "image"]
 BUILT_IN = [name for name, entry in DATA_SETS.items() if entry.kind == "built-in"]

@@ -14,6 +14,8 @@ from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
 from plumbob.papers.evidence import below, every, falls, rises
 from plumbob.papers.results import write_pages
 
+pytestmark = pytest.mark.nodata
+
 
 def toy(check: Check) -> Claim:
     return Claim("luo2021", "L1", "Example 1", "a toy", lambda scale, seed: check)
