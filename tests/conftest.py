@@ -43,6 +43,13 @@ def needed_files(item: pytest.Item) -> set[str]:
     return {file for name in names if (file := name if "/" in name else find(name).file) is not None}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests at the papers' sizes may take longer than the timeout of pyproject.toml."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(3_600))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before fixtures of any scope are made: they see what the first test that asks for them may see."""
