@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +24,6 @@ from tests.defences.worlds import defended, view_of
 from tests.worlds import built_in, made_table
 
 
-@cache
 def errors(defence: Defence, data: str, attack: Attack, seed: int) -> tuple[float, float]:
     """MSE and R^2 of one attack on one defended prediction."""
     table = built_in(data)
