@@ -13,7 +13,7 @@ endif
 # Many small models: one BLAS thread each is faster than two, and the cores go to workers.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-slow check bench install install-test clean
+.PHONY: help demo test test-nodata test-slow check bench install install-test clean
 help: ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -43,6 +43,10 @@ browser:
 
 test: $(VENV)/.installed-test browser ## everything that runs in minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# No file is there: collection, what needs files (all skipped), and what users do first.
+test-nodata: $(VENV)/.installed-test ## the part of the tests that could break where there are no data files
+	PLUMBOB_DATA=/nonexistent $(BIN)/python -m pytest -n 2 --dist worksteal -m "(needs_data or nodata) and not slow"
 
 test-slow: $(VENV)/.installed-test browser ## the tests at the papers' sizes, and new examples for the others
 	$(BIN)/python -m pytest -m slow

@@ -19,7 +19,7 @@ _FORKS.set_forkserver_preload(["tests.imported"])
 
 
 def plumbob(
-    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 240
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 200
 ) -> subprocess.CompletedProcess[str]:
     """`plumbob WORDS` with nothing on its standard input. Workers are started anew, so their commands are, too."""
     if "--workers" in words:

@@ -75,6 +75,7 @@ trials: 1
 """
 
 
+@pytest.mark.nodata
 def test_an_audit_writes_its_folder_and_says_where(plan: Path, tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -256,6 +257,7 @@ def test_the_seed_decides(plan: Path, tmp_path: Path) -> None:
     assert errors[0] != errors[1]
 
 
+@pytest.mark.nodata
 @pytest.mark.parametrize("align", ["psi", "ids"])
 def test_two_csv_files_to_a_verdict(tmp_path: Path, align: str) -> None:
     two_files(tmp_path)
@@ -413,6 +415,7 @@ FLAGS = ("init", "--party", "bank=bank.csv", "--party", "shop=shop.csv", "--id",
 QUICK = ("--effort", "quick", "--protocol", "decision_tree")
 
 
+@pytest.mark.nodata
 def test_from_two_files_to_a_finished_audit_without_an_edit(tmp_path: Path) -> None:
     for name in ("bank.csv", "shop.csv"):
         shutil.copy(EXAMPLES / name, tmp_path / name)
@@ -554,6 +557,7 @@ def test_a_read_only_folder_is_one_sentence(plan: Path, tmp_path: Path) -> None:
     assert "cannot make the folder" in sentence
 
 
+@pytest.mark.nodata
 @pytest.mark.parametrize("what", ["attacks", "defences", "protocols", "threats", "matrix", "data", "claims"])
 def test_listings(what: str) -> None:
     found = listing.entries(what)
@@ -566,11 +570,13 @@ def test_listings(what: str) -> None:
     assert all(part in words for entry in found for part in entry["name"].split(" / "))
 
 
+@pytest.mark.nodata
 def test_a_listing_for_programs(tmp_path: Path) -> None:
     found = json.loads(plumbob("list", "attacks", "--json", cwd=tmp_path).stdout)
     assert {entry["name"] for entry in found} >= {"equation_solving", "path_restriction", "posterior_mean"}
 
 
+@pytest.mark.nodata
 def test_the_matrix_says_what_fits_and_why_the_rest_does_not() -> None:
     threats = {threat["name"]: threat["fits"] for threat in listing.entries("threats")}
     assert threats["active"]["equation_solving on logistic_regression"] == ""
@@ -579,6 +585,7 @@ def test_the_matrix_says_what_fits_and_why_the_rest_does_not() -> None:
     assert "ranges" in threats["active-model-only"]["posterior_mean on logistic_regression"]
 
 
+@pytest.mark.nodata
 def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
     env = os.environ | {
         "PLUMBOB_DATA": str(tmp_path / "none"),
@@ -590,6 +597,7 @@ def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
     assert "offline" in sentence
 
 
+@pytest.mark.nodata
 @pytest.mark.parametrize(
     "words",
     [
@@ -614,12 +622,14 @@ def test_what_trains_nothing_loads_no_torch() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.nodata
 def test_wrong_words_exit_with_2(tmp_path: Path) -> None:
     assert plumbob("audit", "--effort", "heroic", cwd=tmp_path).returncode == 2
     assert plumbob("audit", "none.yaml", cwd=tmp_path).returncode == 2
     assert "luo2021" in refused(plumbob("reproduce", "luo2012", cwd=tmp_path))
 
 
+@pytest.mark.nodata
 def test_reproduce_prints_one_object_a_line(tmp_path: Path) -> None:
     done = plumbob("reproduce", "luo2021/L1", "--json", "--out", "kept", cwd=tmp_path)
     outcome = json.loads(done.stdout)

@@ -10,6 +10,8 @@ from plumbob.federation import split
 from plumbob.threats import THREATS, AuxiliaryRows, Threat, WhiteBox, cut
 from tests.worlds import made_table, small, transcript, world
 
+pytestmark = pytest.mark.nodata
+
 
 def four_parties():
     table = made_table(columns=8)

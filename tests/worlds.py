@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +14,6 @@ from plumbob.protocols import PROTOCOLS, PredictionProtocol, TrainingProtocol, p
 from plumbob.protocols.base import column_positions, opened, predicting, training
 from plumbob.targets.xgboost.xgboost_columns import MISSING, installed
 from plumbob.transcript import COORDINATOR, Transcript
-
-needs_data = pytest.mark.skipif(
-    not Path(os.environ.get("PLUMBOB_DATA", "nowhere")).is_dir(), reason="PLUMBOB_DATA names no folder of data files"
-)
 
 needs_xgboost = pytest.mark.skipif(not installed(), reason=MISSING)
 

@@ -15,6 +15,8 @@ from plumbob.auditing.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
 from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
 
+pytestmark = pytest.mark.nodata
+
 FILES = {"parties": {"bank": "bank.csv", "shop": "shop.csv"}, "id": "id", "label": "y"}
 
 

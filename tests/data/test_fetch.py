@@ -22,7 +22,7 @@ from plumbob.data.files import read_frame
 from plumbob.data.registry import content_digest
 from plumbob.errors import BadInput
 
-needs_data = pytest.mark.skipif("PLUMBOB_DATA" not in os.environ, reason="PLUMBOB_DATA names no folder of data files")
+pytestmark = pytest.mark.nodata
 
 
 class Server:
@@ -140,7 +140,7 @@ def test_only_web_addresses_are_fetched(tmp_path: Path) -> None:
 # whole fetches
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="name")
 @pytest.mark.parametrize(
     "name",
     ["bank-full", "breast-csv", "mushroom", "news", "nursery", "robot", "satellite", "student", "vehicle"],
@@ -153,14 +153,14 @@ def test_an_official_archive_becomes_the_known_file(server: Server, tmp_path: Pa
     assert left_behind(tmp_path) == [entry.file.split("/")[0], entry.file]
 
 
-@needs_data
+@pytest.mark.needs_data("bank")
 def test_an_archive_inside_the_archive_is_opened(server: Server, tmp_path: Path) -> None:
     inner = {f"bank-additional/{name}": body for name, body in as_the_source("bank/bank.csv.gz").items()}
     url = server.offer("a.zip", zipped({"bank.zip": zipped({"other.csv": b"a"}), "bank-additional.zip": zipped(inner)}))
     assert fetch("bank-known", folder=tmp_path, urls=[url]) == tmp_path / "bank" / "bank.csv.gz"
 
 
-@needs_data
+@pytest.mark.needs_data("mnist")
 def test_mnist_is_cut_from_its_two_files(server: Server, tmp_path: Path) -> None:
     with np.load(original("mnist/mnist.npz")) as arrays:
         pictures, labels = arrays["images"], arrays["labels"]
@@ -172,7 +172,7 @@ def test_mnist_is_cut_from_its_two_files(server: Server, tmp_path: Path) -> None
     assert content_digest(fetch("mnist", folder=tmp_path, urls=urls)) == DATA_SETS["mnist"].content_sha256
 
 
-@needs_data
+@pytest.mark.needs_data("cifar10")
 def test_cifar10_is_cut_from_its_first_batch(server: Server, tmp_path: Path) -> None:
     with np.load(original("cifar10/cifar10.npz")) as arrays:
         planes = arrays["images"].transpose(0, 3, 1, 2).reshape(4_000, 3_072)
@@ -186,7 +186,7 @@ def test_cifar10_is_cut_from_its_first_batch(server: Server, tmp_path: Path) -> 
     assert content_digest(made) == DATA_SETS["cifar10"].content_sha256
 
 
-@needs_data
+@pytest.mark.needs_data("nursery")
 def test_a_file_that_is_there_is_not_fetched_again(server: Server) -> None:
     folder = Path(os.environ["PLUMBOB_DATA"])
     assert fetch("nursery", folder=folder, urls=[f"http://127.0.0.1:{server.port}/a"]) == original(
@@ -252,7 +252,7 @@ def test_conversion_moves_the_label_last_and_gives_the_same_bytes_every_time(tmp
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="file")
 @pytest.mark.parametrize("file", [file for file, recipe in RECIPES.items() if recipe.columns])
 def test_a_recipe_names_the_columns_of_its_file(file: str) -> None:
     label = next(entry.label for entry in DATA_SETS.values() if entry.file == file)
@@ -266,7 +266,7 @@ def test_every_table_that_can_be_fetched_has_a_recipe(name: str) -> None:
     assert DATA_SETS[name].unfetchable or DATA_SETS[name].file in RECIPES
 
 
-@needs_data
+@pytest.mark.needs_data("news", "news-sample")
 def test_the_left_out_news_columns_are_those_of_the_source() -> None:
     whole = list(read_frame(original("news/news_all_columns_sample.csv.gz")).columns)
     part = list(read_frame(original("news/news.csv.gz")).columns)

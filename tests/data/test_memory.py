@@ -19,9 +19,10 @@ from tests.commands import plumbob
 ROWS = 30_000
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> dict[str, Path]:
-    """Two parties that share two thirds of their people, in different order, as plain text and as Parquet or gzip."""
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two parties that share two thirds of their people, in different order, as plain text and as gzip."""
+    folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(3)
     ids = np.array([f"{i:06d}" for i in range(ROWS + ROWS // 2)])
     bank = pd.DataFrame({"id": rng.permutation(ids[:ROWS]), "income": rng.normal(size=ROWS)})
@@ -29,9 +30,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
     shop = pd.DataFrame({"id": rng.permutation(ids[ROWS // 3 :])})
     for i in range(20):
         shop[f"basket {i}"] = [f"{int(one)}.{i:03d}" for one in shop["id"]]  # tells whose row it is
-    bank.to_csv(tmp_path / "bank.csv", index=False)
-    shop.to_csv(tmp_path / "shop.csv.gz", index=False, sep=";")
-    return {"bank": tmp_path / "bank.csv", "shop": tmp_path / "shop.csv.gz"}
+    bank.to_csv(folder / "bank.csv", index=False)
+    shop.to_csv(folder / "shop.csv.gz", index=False, sep=";")
+    return {"bank": folder / "bank.csv", "shop": folder / "shop.csv.gz"}
 
 
 def test_a_table_that_does_not_fit_is_refused_with_what_it_needs(files: dict[str, Path], monkeypatch) -> None:
@@ -114,8 +115,8 @@ def test_init_takes_a_sample(files: dict[str, Path], tmp_path: Path, monkeypatch
     assert "sample: 300" in (tmp_path / "plan.yaml").read_text()
 
 
-def test_ragged_rows_are_told_in_a_sample_too(files: dict[str, Path]) -> None:
-    with files["bank"].open("a") as file:
-        file.write("1,2,3,4\n")
+def test_ragged_rows_are_told_in_a_sample_too(files: dict[str, Path], tmp_path: Path) -> None:
+    ragged = tmp_path / "bank.csv"
+    ragged.write_bytes(files["bank"].read_bytes() + b"1,2,3,4\n")
     with pytest.raises(BadInput, match=r"row 30,001 has 4 columns, the header has 3"):
-        read_sample(files, rows=100, seed=0, id_column="id")
+        read_sample(files | {"bank": ragged}, rows=100, seed=0, id_column="id")

@@ -14,7 +14,8 @@ from plumbob.data.registry import content_digest, data_folder, images, load, ver
 from plumbob.errors import BadInput
 from plumbob.federation import shape_of
 
-needs_data = pytest.mark.skipif("PLUMBOB_DATA" not in os.environ, reason="PLUMBOB_DATA names no folder of data files")
+pytestmark = pytest.mark.nodata
+
 TABLES = [name for name, entry in DATA_SETS.items() if entry.kind == "table"]
 PICTURES = [name for name, entry in DATA_SETS.items() if entry.kind == "image"]
 BUILT_IN = [name for name, entry in DATA_SETS.items() if entry.kind == "built-in"]
@@ -42,13 +43,13 @@ def test_a_built_in_set_is_as_declared(name: str) -> None:
     check_table(name)
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="name")
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_as_declared(name: str) -> None:
     check_table(name)
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="name")
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_as_declared(name: str) -> None:
     entry, (pictures, labels) = DATA_SETS[name], images(name)
@@ -56,7 +57,7 @@ def test_pictures_are_as_declared(name: str) -> None:
     assert (pictures.dtype.name, labels.dtype.name) == ("uint8", "int64")
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="name")
 @pytest.mark.parametrize("name", [name for name in (*TABLES, *PICTURES) if not DATA_SETS[name].variant_of])
 def test_the_content_hash_is_that_of_the_file(name: str) -> None:
     entry, root = DATA_SETS[name], data_folder()
@@ -74,7 +75,7 @@ def test_breast_has_its_real_column_names() -> None:
     assert load("breast").names[:2] == ("mean radius", "mean texture")
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="name")
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
@@ -91,12 +92,12 @@ def test_classes_have_the_published_sizes(name: str, counts: dict[str, int]) -> 
     assert dict(zip(table.classes, np.bincount(table.label).tolist(), strict=True)) == counts
 
 
-@needs_data
+@pytest.mark.needs_data("nursery")
 def test_rules_override_those_of_the_entry() -> None:
     assert "indicator" in {column.kind for column in load("nursery", rules=Rules(categories="onehot")).columns}
 
 
-@needs_data
+@pytest.mark.needs_data("credit")
 def test_no_feature_is_an_identifier() -> None:
     assert "ID" not in load("credit").names
 
@@ -106,7 +107,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
         load("covertyp")
 
 
-@needs_data
+@pytest.mark.needs_data("cifar10")
 def test_pictures_are_a_table_of_pixels_in_their_places() -> None:
     table = load("cifar10")
     pictures, labels = images("cifar10")
@@ -147,7 +148,7 @@ def test_a_damaged_file_counts_as_changed(folder: Path) -> None:
     assert verify("mnist") == "changed"
 
 
-@needs_data
+@pytest.mark.needs_data("nursery")
 def test_a_file_mended_within_the_process_is_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Path(os.environ["PLUMBOB_DATA"], "nursery", "nursery.csv.gz").read_bytes()
     monkeypatch.setenv("PLUMBOB_DATA", str(tmp_path))
@@ -160,7 +161,7 @@ def test_a_file_mended_within_the_process_is_checked_again(tmp_path: Path, monke
     assert states == ["changed", "ok"]
 
 
-@needs_data
+@pytest.mark.needs_data("nursery")
 def test_the_same_cells_in_another_packing_are_the_same_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = data_folder()
     assert root is not None

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-import samples
 
 from plumbob.auditing.summarise import summarise
 from plumbob.report.answer import answers, how, overall, plain, scope, short, sure, worst_columns
+from tests.report import samples
 
 
 def test_the_headline_counts_every_kind_of_leak() -> None:

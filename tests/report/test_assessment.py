@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import samples
 
 from plumbob.app import run_audit
 from plumbob.auditing.finding import Finding
@@ -18,6 +17,7 @@ from plumbob.report import severity
 from plumbob.report.answer import answers
 from plumbob.report.assessment import Member, Subject, render
 from plumbob.threats import THREATS
+from tests.report import samples
 from tests.worlds import world
 
 FLOWS = (

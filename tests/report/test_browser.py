@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import samples
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from plumbob.auditing.finding import Finding
@@ -18,6 +17,7 @@ from plumbob.report.assessment import render as render_assessment
 from plumbob.report.page import About, render
 from plumbob.report.pictures import png
 from plumbob.threats import THREATS
+from tests.report import samples
 
 FLAGS = (
     "--no-sandbox",

@@ -3,13 +3,13 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-import samples
 from markupsafe import Markup
 
 from plumbob.auditing.summarise import summarise
 from plumbob.report import charts, figures
 from plumbob.report.answer import answers
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+from tests.report import samples
 
 
 def parsed(drawing: Markup) -> ElementTree.Element:

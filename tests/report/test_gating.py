@@ -6,13 +6,13 @@ import io
 import json
 from xml.etree import ElementTree
 
-import samples
 from rich.console import Console
 
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.gate import Gate
 from plumbob.auditing.untried import Untried
 from plumbob.report.gating import gate_line, junit, print_gate
+from tests.report import samples
 
 GATE = Gate.parse("max_gain<0.2 and min_accuracy>0.8")
 WORST = (*samples.HOSTILE, "nul\x00 and \ufffe\uffff and \ud800", "]]>&amp;")

@@ -3,10 +3,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-import samples
 
 from plumbob.auditing.finding import Finding
 from plumbob.report.page import POLICY, About, render
+from tests.report import samples
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 

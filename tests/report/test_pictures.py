@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import samples
 from rich.console import Console
 
 from plumbob.app import Result, run_audit
@@ -27,6 +26,7 @@ from plumbob.report.pictures import ENLARGED, GAP, assembled, contact_sheet, pic
 from plumbob.report.terminal import print_summary
 from plumbob.scoring.score import truth_of
 from plumbob.threats import THREATS, cut
+from tests.report import samples
 from tests.worlds import made_pictures, picture_world
 
 PLAN: dict[str, Any] = {

@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import samples
 from rich.console import Console
 
 from plumbob import listing
@@ -28,6 +27,7 @@ from plumbob.report.page import About, render
 from plumbob.report.risk import of_column, sentence, short_sentence
 from plumbob.report.terminal import print_summary
 from plumbob.threats import THREATS
+from tests.report import samples
 
 COUNTS = {"all_1": 41.0, "half_1": 80.0, "any_1": 200.0, "all_5": 3.0, "half_5": 0.0, "any_5": 220.0}
 COUNTS |= {f"{name}_chance": 0.0 for name in COUNTS}

@@ -1,10 +1,10 @@
 import io
 
-import samples
 from rich.console import Console
 
 from plumbob.auditing.finding import Finding
 from plumbob.report.terminal import print_summary
+from tests.report import samples
 
 
 def printed(findings: list[Finding], encoding: str = "utf-8") -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from plumbob.auditing.finding import Finding
 from plumbob.report.page import About, render
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-import samples
+from tests.report import samples
 
 PLAN = "data: {name: breast}\nprotocols: [logistic_regression]\nattacks: [posterior_mean]\ntrials: 1\nunknown: [0.3]\nseed: 7\n"
 HOSTILE = (

@@ -78,7 +78,7 @@ def run(jobs: Sequence[Job], timeout: int) -> list[Result]:
 
 
 class _Process:
-    """A child that runs `worker.py`, gets one block and is killed on the way out."""
+    """A child that runs `_worker.py`, gets one block and is killed on the way out."""
 
     def __init__(self, name: str, task: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         self.name = name

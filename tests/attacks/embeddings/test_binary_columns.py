@@ -51,7 +51,7 @@ def kinds(vectors: FloatArray) -> set[bytes]:
 # --- exact
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10)
 @given(
     columns=st.integers(2, 40),
     share=st.floats(0, 1),

@@ -232,6 +232,7 @@ def test_an_inverse_is_there_whatever_the_size_of_gradients(scale: float) -> Non
     assert _inverse(gram, 1e-4).isfinite().all()
 
 
+@pytest.mark.slow
 def test_training_does_not_hide_pictures() -> None:
     """Parameters that change from round to round: each round is taken apart alone, and the rounds of a row agree on it."""
     federation = split_into_tiles(made_pictures(24, side=16), 4)

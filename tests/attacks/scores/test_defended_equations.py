@@ -22,7 +22,7 @@ from plumbob.known_defences import KnownDefences, KnownLabelOnly, KnownNoise
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, THREATS
 from tests.defences.worlds import defended, view_of
-from tests.worlds import built_in, made_table, needs_data
+from tests.worlds import built_in, made_table
 
 
 def errors(defence: Defence, data: str, attack: Attack, seed: int) -> tuple[float, float]:
@@ -84,7 +84,7 @@ def test_a_defence_that_hardly_changes_scores_gives_nearly_esas_equations(defenc
     assert np.median(np.abs(close.right - exact.right)) < 1e-4
 
 
-@needs_data
+@pytest.mark.needs_data(parameter="data")
 @pytest.mark.parametrize("data", ["satellite", "breast"])
 @pytest.mark.parametrize("digits", [1, 2, 3])
 def test_who_knows_of_the_rounding_beats_esa(digits: int, data: str) -> None:
@@ -96,14 +96,14 @@ def test_who_knows_of_the_rounding_beats_esa(digits: int, data: str) -> None:
     assert (ours < theirs).all()
 
 
-@needs_data
+@pytest.mark.needs_data("satellite")
 def test_the_coarser_the_release_the_less_is_learnt() -> None:
     ladder = (NoDefence(), Rounding(digits=3), Rounding(digits=1), LabelOnly())
     r2 = [np.mean([errors(d, "satellite", PosteriorMean(), seed)[1] for seed in range(2)]) for d in ladder]
     assert all(finer > coarser for finer, coarser in pairwise(r2))
 
 
-@needs_data
+@pytest.mark.needs_data("satellite")
 @pytest.mark.parametrize("clip", [False, True])
 def test_noise_that_is_drawn_anew_is_averaged_away(clip: bool) -> None:
     """The leak grows with the number of questions, and comes near to that of full scores."""
@@ -113,7 +113,7 @@ def test_noise_that_is_drawn_anew_is_averaged_away(clip: bool) -> None:
     assert r2[2] - r2[0] > 0.5 * (r2[3] - r2[0])
 
 
-@needs_data
+@pytest.mark.needs_data("satellite")
 def test_one_level_of_codebook_tells_what_the_label_tells() -> None:
     gaps = [
         errors(Codebook(), "satellite", PosteriorMean(), s)[1] - errors(LabelOnly(), "satellite", PosteriorMean(), s)[1]

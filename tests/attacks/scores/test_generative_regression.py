@@ -17,7 +17,7 @@ from plumbob.federation import Table
 from plumbob.protocols.scores._trees import Forest
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, Threat, View, cut
-from tests.worlds import built_in, made_table, needs_data, world
+from tests.worlds import built_in, made_table, world
 
 QUICK = GenerativeRegression(epochs=10, steps=20)
 
@@ -48,7 +48,7 @@ def test_below_the_papers_random_guesses(data: str, limit: float, protocol: str)
     assert margin(built_in(data), protocol, GenerativeRegression(steps=200))[0] < limit
 
 
-@needs_data
+@pytest.mark.needs_data("drive")
 def test_below_the_papers_random_guesses_on_drive() -> None:
     table = registry.load("drive")
     table = table.rows(np.sort(np.random.default_rng(0).permutation(len(table.values))[:4_000]))

@@ -21,7 +21,7 @@ from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, View, cut
 from plumbob.transcript import Transcript
-from tests.worlds import built_in, made_table, needs_data, world
+from tests.worlds import built_in, made_table, world
 
 
 def on_grid(levels: int, **made: int) -> Table:
@@ -128,7 +128,7 @@ def test_what_is_told_is_right_also_between_too_few_and_enough_digits(digits: in
         assert (np.abs(values - truth) < 1e-6)[told].mean() > 0.9
 
 
-@needs_data
+@pytest.mark.needs_data("satellite")
 def test_satellite_gives_all_its_columns_away() -> None:
     """32 of 36 columns from the scores of six classes; ESA's limit is five."""
     table = built_in("satellite")

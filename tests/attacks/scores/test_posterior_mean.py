@@ -181,7 +181,7 @@ def test_the_fitted_covariance_follows_the_columns() -> None:
 @pytest.mark.parametrize("unknown", [0.3, 0.5])
 def test_at_most_two_thirds_of_esas_error_on_digits(unknown: float) -> None:
     ratios = []
-    for seed in range(3):
+    for seed in range(2):
         log = world(table=built_in("digits"), unknown=unknown, seed=seed)
         view = cut(log, LUO2021)
         truth = truth_of(log, view).values

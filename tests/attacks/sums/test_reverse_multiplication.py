@@ -14,7 +14,7 @@ from plumbob.federation import Column, Federation, Table, split
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
 from plumbob.threats import THREATS, Schema, Threat, View, cut
 from plumbob.transcript import Transcript
-from tests.worlds import built_in, made_table, needs_data
+from tests.worlds import built_in, made_table
 
 CORRUPTED = THREATS["corrupted-coordinator"]
 
@@ -83,7 +83,7 @@ def test_colluding_passive_parties_leave_the_rest_unknown() -> None:
     assert error(ReverseMultiplication(), log, threat).max() < 1e-6
 
 
-@needs_data
+@pytest.mark.needs_data("vehicle")
 @pytest.mark.parametrize("attack", [ReverseMultiplication(), ExactMultiplication()], ids=str)
 def test_vehicle_falls_in_twenty_epochs(attack: ReverseMultiplication) -> None:
     assert error(attack, trained(built_in("vehicle"), 9, batch_size=64, epochs=20, learning_rate=0.05)).max() < 1e-6
@@ -111,7 +111,7 @@ def test_large_batches_and_small_steps_help_against_doubles(one: dict[str, objec
     assert error(ExactMultiplication(), hard).max() < 1e-9
 
 
-@needs_data
+@pytest.mark.needs_data("vehicle")
 def test_whole_numbers_need_fewer_epochs_than_columns() -> None:
     """Two epochs, nine columns on a grid: each batch has at most eight equations, some only four."""
     log = trained(built_in("vehicle"), 9, batch_size=64, epochs=2, learning_rate=0.05)

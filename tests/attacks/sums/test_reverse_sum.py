@@ -26,7 +26,7 @@ from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
-from tests.protocols.test_secure_boost import parties, trained, trees
+from tests.protocols.sums.test_secure_boost import parties, trained, trees
 from tests.worlds import with_truth
 
 THREAT = THREATS["active-training"]
@@ -152,11 +152,11 @@ def test_a_saved_view_attacked_in_another_process_gives_the_same_bins(name: str,
     view.save(tmp_path / "view.zip")
     script = (
         "import sys; from pathlib import Path; from plumbob.threats import View\n"
-        "from tests.attacks.test_reverse_sum import claimed\n"
+        "from tests.attacks.sums.test_reverse_sum import claimed\n"
         "sys.stdout.buffer.write(claimed(sys.argv[1], View.load(Path(sys.argv[2]))).tobytes())"
     )
     command = [sys.executable, "-c", script, name, str(tmp_path / "view.zip")]
-    done = subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[3])
     assert done.stdout == claimed(name, view).tobytes()
 
 

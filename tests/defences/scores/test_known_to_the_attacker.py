@@ -45,7 +45,6 @@ MARGINS = {
     "generative_regression": (0.0, 0.25),
     "shadow_inversion": (0.0, 0.35),
 }
-WORLDS = range(4)
 
 
 @cache
@@ -85,12 +84,24 @@ def lost(name: str, seed: int, defence: str, settings: dict[str, object]) -> flo
     return float(np.log(error(knowing, log, view) / error(attacks()[name], log, replace(view, defence={}))))
 
 
+def losses(name: str, worlds: int) -> np.ndarray:
+    """What knowing of each defence costs an attack, as a mean over worlds."""
+    return np.array([[lost(name, seed, *one) for one in CHANGED] for seed in range(worlds)]).mean(axis=0)
+
+
 @pytest.mark.parametrize("name", list(MARGINS))
 def test_who_knows_of_the_defence_does_not_do_worse(name: str) -> None:
-    losses = np.array([[lost(name, seed, *one) for one in CHANGED] for seed in WORLDS]).mean(axis=0)
+    assert losses(name, 2).mean() <= np.log1p(MARGINS[name][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(MARGINS))
+def test_no_single_defence_is_much_worse_to_know_of(name: str) -> None:
+    """Four worlds: with fewer, the least suitable defence of eight depends on chance."""
     average, worst = MARGINS[name]
-    assert losses.mean() <= np.log1p(average)
-    assert losses.max() <= np.log1p(worst), dict(zip(map(str, CHANGED), losses.round(3), strict=True))
+    found = losses(name, 4)
+    assert found.mean() <= np.log1p(average)
+    assert found.max() <= np.log1p(worst), dict(zip(map(str, CHANGED), found.round(3), strict=True))
 
 
 def test_the_published_esa_stays_the_published_one() -> None:

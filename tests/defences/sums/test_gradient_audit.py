@@ -9,7 +9,7 @@ from plumbob.crypto import plain
 from plumbob.defences.sums._gradient_audit import audit_gradients, equal_second_gradients
 from plumbob.errors import BadInput
 from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers
-from tests.protocols.test_secure_boost import trained
+from tests.protocols.sums.test_secure_boost import trained
 
 
 @pytest.mark.parametrize("packed", [True, False])

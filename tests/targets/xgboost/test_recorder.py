@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
-from tests.protocols.test_wire import frame, named, request
 
 from plumbob.crypto.certificate import Pair, in_memory, self_signed
 from plumbob.targets.xgboost import _processes as processes
 from plumbob.targets.xgboost._recorder import Recorder, context
 from plumbob.targets.xgboost._wire import PREFACE
+from tests.targets.xgboost.test_wire import frame, named, request
 from tests.worlds import needs_xgboost
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files without a disk are Linux's")

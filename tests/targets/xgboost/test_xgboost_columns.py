@@ -125,7 +125,7 @@ def test_a_training_without_end_is_ended(started: list[subprocess.Popen[bytes]])
 @needs_xgboost
 def test_no_process_outlives_a_parent_that_is_killed() -> None:
     script = """
-from tests.protocols.test_xgboost_columns import jobs, processes
+from tests.targets.xgboost.test_xgboost_columns import jobs, processes
 start = processes._Process.__enter__
 def told(self):
     made = start(self)
@@ -134,7 +134,7 @@ def told(self):
 processes._Process.__enter__ = told
 processes.run(jobs(rounds=10**6), timeout=300)
 """
-    command, root = [sys.executable, "-c", script], Path(__file__).parents[2]
+    command, root = [sys.executable, "-c", script], Path(__file__).parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         children = [os.pidfd_open(int(parent.stdout.readline())) for _ in range(3)]
