@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import yaml
 
+from docs.generate import reference, site
 from plumbob.attacks import Attack, attacks
 from plumbob.auditing.finding import Finding, read_findings
 from plumbob.auditing.judge import group
@@ -43,6 +44,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PROMPT = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 _VENV = re.findall(r"^VENV \?= (\S+)$", _MAKEFILE, re.MULTILINE)[0]
+SECTIONS = ("Start", "Guides", "Concepts", "Attacks", "Defences", "Results", "Reference")
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 
 
@@ -139,7 +141,9 @@ class Reader:
         else:
             assert program == "python", f"{line}: the docs test does not know '{program}'"
             script = [sys.executable, *words]
-            done = subprocess.run(script, cwd=self.here, env=self.environment, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                script, cwd=self.here, env=self.environment, capture_output=True, text=True, timeout=120
+            )
         told = re.search(r"# exit code (\d+)", line)
         assert done.returncode == (int(told[1]) if told else 0), f"{line}\n{done.stderr}"
         assert "Traceback" not in done.stderr
@@ -200,12 +204,11 @@ def test_every_field_of_a_finding_is_documented(kind: type[Finding]) -> None:
     assert [field.name for field in fields(kind) if f"`{field.name}`" not in text] == []
 
 
-def test_every_attack_and_defence_has_a_page_that_the_index_names() -> None:
+def test_every_attack_and_defence_has_a_page() -> None:
     pages = [f"attacks/{name}.md" for name in attacks()] + [
         f"defences/{name}.md" for name in DEFENCES if name != "none"
     ]
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert [page for page in pages if not (ROOT / "docs" / page).exists() or f"({page})" not in index] == []
+    assert [page for page in pages if not (ROOT / "docs" / page).exists()] == []
 
 
 MEASURED = [f"attacks/{name}.md" for name in attacks()] + [
@@ -236,10 +239,32 @@ def test_charts_of_pages_are_those_of_the_committed_findings(tmp_path: Path) -> 
 
 
 def test_the_python_reference_is_that_of_the_code() -> None:
-    names: dict[str, Any] = {"__name__": "docs", "__file__": str(ROOT / "docs" / "reference.py")}
-    exec(compile((ROOT / "docs" / "reference.py").read_text(encoding="utf-8"), "reference.py", "exec"), names)
     written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    assert names["page"]() == written, "run python docs/reference.py"
+    assert reference.page() == written, "run python -m docs.generate.reference"
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    """So every page is two clicks away: its section, and itself."""
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert [list(section) for section in nav] == [[name] for name in SECTIONS]
+    told = {name for section in nav for name in _places(section)}
+    folders = tuple(name for name in told if name.endswith("/"))
+    there = [page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").rglob("*.md"))]
+    assert [page for page in there if page not in told and not page.startswith(folders)] == []
+
+
+def _places(nav: Any) -> list[str]:
+    if isinstance(nav, str):
+        return [nav]
+    return [place for part in (nav.values() if isinstance(nav, dict) else nav) for place in _places(part)]
+
+
+@pytest.mark.parametrize("link", ["../CONTRIBUTING.md#tests", "../README.md", "attacks/", "plan.md#data"])
+def test_links_of_a_page_are_links_of_the_site(link: str) -> None:
+    """`attacks/` has no page of its own in a tree without generated lists, and then is plain words."""
+    path = site.relinked(f"[words]({link})", "threats.md", ROOT / "docs").removeprefix("[words](").rstrip(")")
+    there = path.partition("#")[0]
+    assert there == "words" or (ROOT / "docs" / there).exists() or there in site.BESIDE.values()
 
 
 def test_the_attack_of_contributing_runs_on_a_view() -> None:
