@@ -1,6 +1,6 @@
 """What MkDocs needs to know of this repository: pages of a folder, files beside docs/, links to folders and to source.
 
-Links in the pages are written for a checkout, where `../CONTRIBUTING.md` and `attacks/` exist. The site has these at other places,
+Links in the pages are written for a checkout, where `../CONTRIBUTING.md` and `attacks/` exist. The site has these elsewhere,
 so links are rewritten; a link to source code, which the site does not have, becomes plain text.
 """
 
@@ -60,14 +60,12 @@ def _put_right(link: re.Match[str], place: str, docs: Path) -> str:
         return link[0]
     written_in = "../" if place in BESIDE.values() else PurePosixPath(place).parent.as_posix()
     there = os.path.normpath(f"{written_in}/{path}").removeprefix("../docs/")
-    there = MOVED.get(there, there)
+    there = BESIDE.get(there.removeprefix("../"), there) if there.startswith("../") else there
     if (docs / there).is_dir():
         front = next((name for name in FRONT if (docs / there / name).exists()), None)
         there = f"{there}/{front}" if front else "../"
     if there.startswith(".."):
         return words
-    if there == "index.md" and path.endswith("README.md"):
-        anchor = ""  # the headings of the README are not those of the site's first page
     way = os.path.relpath(there, PurePosixPath(place).parent)
     return f"{mark}[{words}]({way}{'#' if anchor else ''}{anchor})"
 
