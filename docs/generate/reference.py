@@ -119,8 +119,8 @@ def default(part: inspect.Parameter) -> str:
 
 
 def words(thing: Any) -> str:
-    """The docstring up to its first example."""
-    return (inspect.getdoc(thing) or "").split(">>>")[0].strip() + "\n"
+    """The first paragraph of the docstring."""
+    return (inspect.getdoc(thing) or "").split(">>>")[0].split("\n\n")[0].strip() + "\n"
 
 
 if __name__ == "__main__":
