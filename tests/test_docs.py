@@ -11,26 +11,19 @@ import sys
 import tomllib
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
-from docs.generate import reference, site
-from plumbob.attacks import Attack, attacks
 from plumbob.auditing.finding import Finding, read_findings
 from plumbob.auditing.judge import group
 from plumbob.auditing.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan
 from plumbob.auditing.plan_file import make_plan
-from plumbob.defences import DEFENCES
-from plumbob.papers.measured import RUNS, write
 from plumbob.scoring.images import ImageScore
-from plumbob.scoring.score import ColumnScore, Score, score, truth_of
+from plumbob.scoring.score import ColumnScore, Score
 from plumbob.targets.xgboost.xgboost_columns import MISSING, installed
-from plumbob.threats import THREATS, cut
 from tests.commands import plumbob
-from tests.worlds import world
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -44,7 +37,6 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PROMPT = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 _VENV = re.findall(r"^VENV \?= (\S+)$", _MAKEFILE, re.MULTILINE)[0]
-SECTIONS = ("Start", "Guides", "Concepts", "Attacks", "Defences", "Results", "Reference")
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 
 
@@ -204,104 +196,11 @@ def test_every_field_of_a_finding_is_documented(kind: type[Finding]) -> None:
     assert [field.name for field in fields(kind) if f"`{field.name}`" not in text] == []
 
 
-def test_every_attack_and_defence_has_a_page() -> None:
-    pages = [f"attacks/{name}.md" for name in attacks()] + [
-        f"defences/{name}.md" for name in DEFENCES if name != "none"
-    ]
-    assert [page for page in pages if not (ROOT / "docs" / page).exists()] == []
-
-
-MEASURED = [f"attacks/{name}.md" for name in attacks()] + [
-    f"defences/{name}.md" for name in (*DEFENCES, "blinding", "masked_training") if name != "none"
-]
-
-
-@pytest.mark.parametrize("page", MEASURED)
-def test_pages_of_attacks_and_defences_have_formula_threat_meaning_and_chart(page: str) -> None:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    assert "## Algebra" in text
-    assert "## What it means for you" in text
-    assert "## Needs and sees" in text or "attacker does who knows" in text
-    assert re.search(r"!\[.+\]\(\.\./images/", text)
-
-
-def test_charts_of_pages_are_those_of_the_committed_findings(tmp_path: Path) -> None:
-    docs = ROOT / "docs"
-    for run in RUNS:
-        (tmp_path / "results" / run).mkdir(parents=True)
-        shutil.copy(docs / "results" / run / "findings.jsonl", tmp_path / "results" / run)
-    for kind in ("attacks", "defences"):
-        shutil.copytree(docs / kind, tmp_path / kind)
-    write(tmp_path)
-    for made in (path for path in tmp_path.rglob("*") if path.suffix in (".md", ".svg")):
-        there = docs / made.relative_to(tmp_path)
-        assert made.read_text(encoding="utf-8") == there.read_text(encoding="utf-8"), f"{there.name}: written by hand?"
-
-
 def test_the_python_reference_is_that_of_the_code() -> None:
+    from docs.generate import reference
+
     written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert reference.page() == written, "run python -m docs.generate.reference"
-
-
-def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    """So every page is two clicks away: its section, and itself."""
-    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    assert [list(section) for section in nav] == [[name] for name in SECTIONS]
-    told = {name for section in nav for name in _places(section)}
-    folders = tuple(name for name in told if name.endswith("/"))
-    there = [page.relative_to(ROOT / "docs").as_posix() for page in sorted((ROOT / "docs").rglob("*.md"))]
-    assert [page for page in there if page not in told and not page.startswith(folders)] == []
-
-
-def _places(nav: Any) -> list[str]:
-    if isinstance(nav, str):
-        return [nav]
-    return [place for part in (nav.values() if isinstance(nav, dict) else nav) for place in _places(part)]
-
-
-@pytest.mark.parametrize("link", ["../CONTRIBUTING.md#tests", "../README.md", "attacks/", "plan.md#data"])
-def test_links_of_a_page_are_links_of_the_site(link: str) -> None:
-    """`attacks/` has no page of its own in a tree without generated lists, and then is plain words."""
-    path = site.relinked(f"[words]({link})", "threats.md", ROOT / "docs").removeprefix("[words](").rstrip(")")
-    there = path.partition("#")[0]
-    assert there == "words" or (ROOT / "docs" / there).exists() or there in site.BESIDE.values()
-
-
-def test_the_attack_of_contributing_runs_on_a_view() -> None:
-    names: dict[str, object] = {"__name__": "docs"}
-    exec(compile(_attack_file(), "CONTRIBUTING.md", "exec", dont_inherit=True), names)
-    kind = names["OwnRowMean"]
-    assert isinstance(kind, type)
-    assert issubclass(kind, Attack)
-    log = world()
-    view = cut(log, THREATS["active"])
-    guess = kind().run(view, np.random.default_rng(0))
-    judged = score(guess, truth_of(log, view), view, np.random.default_rng(0))
-    assert judged.error == pytest.approx(judged.baselines["own_row_mean"], rel=1e-12)
-
-
-def test_the_attack_of_contributing_is_found_as_one_file(desk: Path) -> None:
-    """In a process of its own, so that no other test meets it."""
-    folder = desk / "more"
-    folder.mkdir()
-    (folder / "own_row_mean.py").write_text(_attack_file(), encoding="utf-8")
-    script = (
-        "import sys, plumbob.attacks\n"
-        "plumbob.attacks.__path__.append(sys.argv.pop(1))\n"
-        "from plumbob.cli import main\n"
-        "main()\n"
-    )
-    plan = "data: breast\nattacks: own_row_mean\nunknown: 0.3\ntrials: 1\nrows: 50\nprotocols: logistic_regression\n"
-    (desk / "own.yaml").write_text(plan, encoding="utf-8")
-    words = [sys.executable, "-c", script, str(folder), "audit", "own.yaml", "--json"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, cwd=desk, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert '"attack":"own_row_mean"' in done.stdout
-
-
-def _attack_file() -> str:
-    return next(block for block in blocks(ROOT / "CONTRIBUTING.md", "python") if "(Attack)" in block)
 
 
 def test_the_table_of_the_cut_layer_says_what_its_findings_say() -> None:

@@ -12,11 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-BESIDE = {
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changes.md",
-}  # of the root, with their place in the site
-MOVED = {f"../{name}": place for name, place in BESIDE.items()} | {"../README.md": "index.md"}
+# The pages in the root of the repository, and their places in the site.
+BESIDE = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
 FRONT = ("index.md", "README.md")  # what a folder's own page may be called
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
