@@ -51,12 +51,15 @@ example, [Contributing](../CONTRIBUTING.md) says how to add an attack.
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
+    parts, seen = [HEAD], set()
     for heading, modules in PUBLIC.items():
         parts.append(f"## {heading}\n")
         for module, names in modules.items():
             for name in names or exported(module):
-                parts.append(entry(f"{module}.{name}", getattr(importlib.import_module(module), name)))
+                thing = getattr(importlib.import_module(module), name)
+                if id(thing) not in seen:  # what `plumbob` itself exports is listed there
+                    parts.append(entry(f"{module}.{name}", thing))
+                seen.add(id(thing))
     return "\n".join(parts)
 
 
