@@ -13,7 +13,7 @@ endif
 # Many small models: one BLAS thread each is faster than two, and the cores go to workers.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-nodata test-slow check bench install install-test clean
+.PHONY: help demo test test-nodata test-slow check bench install install-test docs clean
 help: ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -58,12 +58,17 @@ check: $(VENV)/.installed-test ## style, types, and which room may import which
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: docs
-docs: $(VENV)/.installed ## write the generated pages, lists and charts
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.installed-docs ## the generated pages, then the site in site/
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.generate.reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed ## speed, as ratios in one run
 	$(BIN)/plumbob bench
 
 clean: ## remove the environment and what the demo made
-	rm -rf $(VENV) $(OUT)
+	rm -rf $(VENV) $(OUT) site

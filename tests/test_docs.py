@@ -8,9 +8,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +34,10 @@ PAGES = [
 ]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_PROMPT = re.compile(r"^\$ (.+)$", re.MULTILINE)
+_MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+_VENV = re.findall(r"^VENV \?= (\S+)$", _MAKEFILE, re.MULTILINE)[0]
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 
 
 def name_of(page: Path) -> str:
@@ -45,20 +49,32 @@ def blocks(page: Path, language: str) -> list[str]:
     return [body for kind, body in _FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
 
 
-def commands(program: str) -> list[str]:
-    """What follows `$ program ` in console blocks of all pages, each line once."""
-    return list(dict.fromkeys(line for block in sessions(program) for line in block))
+def lines(page: Path) -> list[str]:
+    """What a reader types: the lines after `$ ` in the console blocks of a page."""
+    return [line for block in blocks(page, "console") for line in _PROMPT.findall(block)]
 
 
-def sessions(program: str) -> list[tuple[str, ...]]:
-    """The commands of each console block, in order; blocks that differ by folders or by --json only, once."""
-    prompt = re.compile(rf"^\$ (?:\S*/)?{program} (.+)$", re.MULTILINE)
-    found = [tuple(prompt.findall(block)) for page in PAGES for block in blocks(page, "console")]
-    return list({tuple(_essence(line) for line in lines): lines for lines in reversed(found) if lines}.values())[::-1]
+def steps(page: Path) -> list[tuple[str, str]]:
+    """What a reader runs on a page, in order: lines of the shell and blocks of Python."""
+    found: list[tuple[str, str]] = []
+    for kind, body in _FENCE.findall(page.read_text(encoding="utf-8")):
+        if kind == "console":
+            found += [("console", line) for line in _PROMPT.findall(body)]
+        elif kind == "python":
+            found.append(("python", body))
+    return found
 
 
-def _essence(line: str) -> str:
-    return re.sub(r" --out \S+| --json|docs/examples/", "", line)
+def folder_of(page: Path) -> str:
+    """Where a reader types: in a checkout, or beside the example plans where the page names these without a folder."""
+    told = page.parent.name in ("attacks", "defences") and "docs/examples/" not in "".join(lines(page))
+    return "docs/examples" if told else "."
+
+
+def runs() -> list[Path]:
+    """The pages with something to run; of pages that run the very same in the same folder, the first."""
+    told = {(folder_of(page), tuple(steps(page))): page for page in reversed(PAGES) if steps(page)}
+    return sorted(told.values())
 
 
 def slugs(page: Path) -> set[str]:
@@ -69,12 +85,9 @@ def slugs(page: Path) -> set[str]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the examples, reachable from README's place and from their own."""
+def desk(tmp_path: Path) -> Path:
+    """An empty folder with the examples where a checkout has them."""
     shutil.copytree(EXAMPLES, tmp_path / "docs" / "examples")
-    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)  # as for a script that lies there
     return tmp_path
 
 
@@ -84,37 +97,66 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.getbasetemp().parent / "plumbob-store-of-the-docs"
 
 
-@pytest.mark.parametrize("session", sessions("plumbob"), ids=" && ".join)
-def test_commands_exit_with_0(session: tuple[str, ...], desk: Path, findings: Path) -> None:
-    """The commands of a block, one after the other in one folder."""
-    if "xgboost" in " ".join(session) and not installed():
-        pytest.skip(MISSING)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PLUMBOB_STORE": str(findings)}
-    for line in session:
-        words = shlex.split(line, comments=True)
-        assert not {"|", ">", "&&", ";"} & set(words), "a command of the docs must run without a shell"
-        if words[0] == "init":
-            (desk / "plan.yaml").unlink(missing_ok=True)
-        if "run.zip" in words:  # which the example writes
-            subprocess.run([sys.executable, "split_learning.py"], cwd=desk, env=environment, check=True, timeout=120)
-        done = plumbob(*words, cwd=desk, env=environment)
-        assert done.returncode == 0, done.stderr
+class Reader:
+    """Types what a page prints, line by line, in one folder and one shell. Nothing is tidied up in between."""
+
+    def __init__(self, page: Path, desk: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.desk, self.here, self.patch = desk, desk / folder_of(page), monkeypatch
+        self.environment = os.environ | {"PYTHONPATH": str(ROOT), "PLUMBOB_STORE": str(store)}
+        self.ready = not any(re.match(r"make (install|demo)|.*pip install", line) for line in lines(page))
+        self.names: dict[str, object] = {"__name__": "docs"}
+
+    def type(self, line: str) -> None:
+        """One line of the shell. What builds an environment is checked, not run."""
+        program, *words = shlex.split(line, comments=True)
+        assert not {"|", ">", "&&", ";"} & set(words), "a line of the docs must run without operators of the shell"
+        if program == "make":
+            missing = [target for target in words if not re.search(rf"^{re.escape(target)}:", _MAKEFILE, re.MULTILINE)]
+            assert not missing, f"no target {missing}"
+        elif program == "cd":
+            self.here = self.here / words[0]
+            assert self.here.is_dir(), f"{line}: no such folder"
+        elif program == "source":
+            assert words == [f"{_VENV}/bin/activate"], f"{line}: the environment is {_VENV}"
+            self.ready = True
+        elif program in ("git", "pip") or words[:2] == ["-m", "venv"]:
+            assert [name for name in re.findall(r"-c (\S+)", line) if not (ROOT / name).exists()] == []
+            assert set(re.findall(r"\[(\w+)\]", line)) <= EXTRAS, f"{line}: the extras are {sorted(EXTRAS)}"
+        else:
+            self.run(line, program, words)
+
+    def run(self, line: str, program: str, words: list[str]) -> None:
+        """A command of Plumbob, or a script, that must end as the page says: `# exit code 1`, or 0 if it says nothing."""
+        assert self.ready, f"{line}: the page installs into {_VENV} and has not activated it"
+        if program == "plumbob":
+            done = plumbob(*words, cwd=self.here, env=self.environment)
+        else:
+            assert program == "python", f"{line}: the docs test does not know '{program}'"
+            script = [sys.executable, *words]
+            done = subprocess.run(
+                script, cwd=self.here, env=self.environment, capture_output=True, text=True, timeout=120
+            )
+        told = re.search(r"# exit code (\d+)", line)
+        assert done.returncode == (int(told[1]) if told else 0), f"{line}\n{done.stderr}"
         assert "Traceback" not in done.stderr
 
+    def execute(self, block: str, source: str) -> None:
+        """A block of Python, in the session that the page's earlier blocks began."""
+        self.patch.chdir(self.here)
+        self.patch.syspath_prepend(self.here)
+        exec(compile(block, source, "exec", dont_inherit=True), self.names)
 
-@pytest.mark.parametrize("command", commands("make"))
-def test_make_targets_exist(command: str) -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in (word for word in shlex.split(command, comments=True) if "=" not in word):
-        assert re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE), f"no target '{target}'"
 
-
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=name_of)
-def test_python_blocks_run(page: Path, desk: Path) -> None:
-    """Blocks of one page share their names, top to bottom."""
-    names: dict[str, object] = {"__name__": "docs"}
-    for block in blocks(page, "python"):
-        exec(compile(block, name_of(page), "exec", dont_inherit=True), names)
+@pytest.mark.parametrize("page", runs(), ids=name_of)
+def test_a_page_runs_as_typed(page: Path, desk: Path, findings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "xgboost.yaml" in page.read_text(encoding="utf-8") and not installed():
+        pytest.skip(MISSING)
+    reader = Reader(page, desk, findings, monkeypatch)
+    for kind, text in steps(page):
+        if kind == "console":
+            reader.type(text)
+        else:
+            reader.execute(text, name_of(page))
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "yaml")], ids=name_of)
@@ -155,10 +197,10 @@ def test_every_field_of_a_finding_is_documented(kind: type[Finding]) -> None:
 
 
 def test_the_python_reference_is_that_of_the_code() -> None:
-    names: dict[str, Any] = {"__name__": "docs", "__file__": str(ROOT / "docs" / "reference.py")}
-    exec(compile((ROOT / "docs" / "reference.py").read_text(encoding="utf-8"), "reference.py", "exec"), names)
+    from docs.generate import reference
+
     written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    assert names["page"]() == written, "run python docs/reference.py"
+    assert reference.page() == written, "run python -m docs.generate.reference"
 
 
 def test_the_table_of_the_cut_layer_says_what_its_findings_say() -> None:

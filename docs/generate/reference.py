@@ -1,4 +1,4 @@
-"""Write api.md from signatures and docstrings: `python docs/reference.py`. A test compares the page with the code."""
+"""Write api.md from signatures and docstrings: `python -m docs.generate.reference`. A test compares the page with the code."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parent / "api.md"
+PAGE = Path(__file__).parents[1] / "api.md"
 PUBLIC = {
     "An audit": {
-        "plumbob": ["tap"],
+        "plumbob": [],  # everything that it exports
         "plumbob.app": ["run_audit", "Result"],
         "plumbob.auditing.plan_file": ["make_plan", "read_plan"],
         "plumbob.auditing.finding": ["read_findings", "Finding"],
@@ -24,9 +24,14 @@ PUBLIC = {
         "plumbob.federation": ["Table", "Party", "Federation", "split", "split_at_random", "halves"],
     },
     "Protocols, transcripts, views": {
-        "plumbob.protocols": ["predict"],
-        "plumbob.protocols.base": ["Model", "Protocol"],
-        "plumbob.protocols.training": ["TrainingProtocol"],
+        "plumbob.protocols": [
+            "Protocol",
+            "PredictionProtocol",
+            "TrainingProtocol",
+            "Model",
+            "predict",
+            "protocol_named",
+        ],
         "plumbob.transcript": ["Transcript", "Message"],
         "plumbob.threats": ["Threat", "View", "cut"],
     },
@@ -39,20 +44,29 @@ PUBLIC = {
 }
 HEAD = """# Python reference
 
-What programs may rely on, written from the code by `python docs/reference.py`. [Transcripts and Python](transcripts.md)
-shows it at work, [CONTRIBUTING](../CONTRIBUTING.md) how to add an attack.
+The functions and classes that programs may rely on, generated from the code. [Transcripts and views](transcripts.md) has an
+example, [Contributing](../CONTRIBUTING.md) says how to add an attack.
 """
 
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
+    parts, seen = [HEAD], set()
     for heading, modules in PUBLIC.items():
         parts.append(f"## {heading}\n")
         for module, names in modules.items():
-            for name in names:
-                parts.append(entry(f"{module}.{name}", getattr(importlib.import_module(module), name)))
+            for name in names or exported(module):
+                thing = getattr(importlib.import_module(module), name)
+                if id(thing) not in seen:  # what `plumbob` itself exports is listed there
+                    parts.append(entry(f"{module}.{name}", thing))
+                seen.add(id(thing))
     return "\n".join(parts)
+
+
+def exported(module: str) -> list[str]:
+    """The functions and classes that a module exports."""
+    there = importlib.import_module(module)
+    return [name for name in there.__all__ if callable(getattr(there, name))]
 
 
 def entry(path: str, thing: Any) -> str:
@@ -76,13 +90,14 @@ def signature(name: str, thing: Any, width: int = 110) -> str:
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return f"{name}(sentence)"
     told = inspect.signature(thing)
-    parts, star = [], False
+    parts: list[str] = []
+    star = False
     for part in told.parameters.values():
         if part.name in ("self", "cls"):
             continue
         if part.kind is part.KEYWORD_ONLY and not star:
             parts, star = [*parts, "*"], True
-        stars = {part.VAR_POSITIONAL: "*", part.VAR_KEYWORD: "**"}.get(part.kind, "")
+        stars = "*" if part.kind is part.VAR_POSITIONAL else "**" if part.kind is part.VAR_KEYWORD else ""
         kind = "" if part.annotation is part.empty else f": {written(part.annotation)}"
         parts.append(f"{stars}{part.name}{kind}{default(part)}")
     gives = (
@@ -107,8 +122,8 @@ def default(part: inspect.Parameter) -> str:
 
 
 def words(thing: Any) -> str:
-    """The docstring up to its first example."""
-    return (inspect.getdoc(thing) or "").split(">>>")[0].strip() + "\n"
+    """The first paragraph of the docstring."""
+    return (inspect.getdoc(thing) or "").split(">>>")[0].split("\n\n")[0].strip() + "\n"
 
 
 if __name__ == "__main__":
