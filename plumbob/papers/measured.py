@@ -21,12 +21,12 @@ from plumbob.defences import DEFENCES
 from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart
 
-STYLE = """<style>
+MEASURED_STYLE = """<style>
 .chart{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b2430}.tick,.axis,.value{fill:#5b6472;font-size:11.5px}
 .end{text-anchor:end}.middle{text-anchor:middle}.grid{stroke:#dfe3e8;fill:none}.zero,.err{stroke:#5b6472;fill:none}
 rect.s0{fill:#c03f0c}rect.base{fill:#aab2bd}
 </style>"""
-LEARNT = "guessing's error removed, mean over columns"
+ERROR_REMOVED = "guessing's error removed, mean over columns"
 RUNS = (
     "pages/scores",
     "pages/defended",
@@ -45,7 +45,7 @@ SETTINGS = {
     "blinding": "blinding=True",
     "masked_training": "masked=True",
 }  # protections that are settings of a protocol
-BEGIN, END = "<!-- measured: written by plumbob.papers.measured -->", "<!-- /measured -->"
+MEASURED_BEGIN, MEASURED_END = "<!-- measured: written by plumbob.papers.measured -->", "<!-- /measured -->"
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ def _scene(data: str, protocol: str, threat: str, findings: Sequence[Finding]) -
 
 
 def _picture(bars: Sequence[Bar], title: str) -> str:
-    head, body = str(bar_chart(bars, Axis(LEARNT, 0.0, 1.0, percent=True), title)).split(">", 1)
-    return f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}\n'
+    head, body = str(bar_chart(bars, Axis(ERROR_REMOVED, 0.0, 1.0, percent=True), title)).split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{MEASURED_STYLE}{body}\n'
 
 
 def write(docs: Path) -> list[Path]:
@@ -187,7 +187,7 @@ def _drawings(kind: str, findings: Sequence[Finding], name: str) -> Iterator[Dra
 
 def _put(docs: Path, kind: str, name: str, drawn: Sequence[tuple[str, Drawing]]) -> Path:
     """The block between the marks: pictures, and below each what is to be seen and where it comes from."""
-    lines = [BEGIN, "## Measured", "", f"{_legend(kind)} Lines are 95 % intervals over trials."]
+    lines = [MEASURED_BEGIN, "## Measured", "", f"{_legend(kind)} Lines are 95 % intervals over trials."]
     for old in (docs / "images" / kind).glob(f"{name}-[0-9]*.svg"):
         old.unlink()
     for i, (run, drawing) in enumerate(drawn, 1):
@@ -197,9 +197,14 @@ def _put(docs: Path, kind: str, name: str, drawn: Sequence[tuple[str, Drawing]])
         lines += ["", f"![{drawing.words}](../images/{kind}/{picture.name})", ""]
         lines += [f"{drawing.words} ([findings](../results/{run}/findings.jsonl))"]
     page = docs / kind / f"{name}.md"
-    text = re.sub(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(
+        rf"{re.escape(MEASURED_BEGIN)}.*?{re.escape(MEASURED_END)}\n\n",
+        "",
+        page.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
     before, reference, after = text.rpartition("## Reference")
-    page.write_text(before + "\n".join([*lines, "", END, "", ""]) + reference + after, encoding="utf-8")
+    page.write_text(before + "\n".join([*lines, "", MEASURED_END, "", ""]) + reference + after, encoding="utf-8")
     return page
 
 

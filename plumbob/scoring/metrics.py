@@ -10,7 +10,7 @@ import numpy as np
 from plumbob.correlation import correlations, standardised
 from plumbob.federation import FloatArray, IntArray
 
-EXACT = 1e-6  # a cell this close, in units of its range, counts as recovered
+EXACT_CELL = 1e-6  # a cell this close, in units of its range, counts as recovered
 
 
 def column_errors(guess: FloatArray, truth: FloatArray) -> FloatArray:

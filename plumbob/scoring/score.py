@@ -17,9 +17,8 @@ from plumbob.scoring.rows import at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
-THEIRS = (
-    0.01  # of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
-)
+# Of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
+THEIRS = 0.01
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
     guesses = baselines.squared_errors(true, view.own, prior)
     rank = metrics.rank_correlation(values, true)
     own_rank = _own_rank(view, prior, true)
-    shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT, 0.01, 0.05, 0.10)}
+    shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT_CELL, 0.01, 0.05, 0.10)}
     mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
     own_correlation = metrics.mean_correlation(view.own, true)
     score_correlation = metrics.mean_correlation(_scores(view), true)
@@ -246,7 +245,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
                 r2=_above_mean(error, float(variances[part].mean())),
                 rank=float(rank[part].mean()),
                 own_rank=float(own_rank[part].mean()),
-                exact=float(shares[metrics.EXACT][part].mean()),
+                exact=float(shares[metrics.EXACT_CELL][part].mean()),
                 within_1=float(shares[0.01][part].mean()),
                 within_5=float(shares[0.05][part].mean()),
                 within_10=float(shares[0.10][part].mean()),

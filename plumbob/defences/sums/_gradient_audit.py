@@ -19,7 +19,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import IntArray
 from plumbob.protocols.sums import _histogram_boosting as boosting
 from plumbob.protocols.sums._gradient_plaintexts import Layout
-from plumbob.protocols.sums._histogram_boosting import Loss
+from plumbob.protocols.sums._histogram_boosting import BoostingLoss
 from plumbob.transcript import COORDINATOR, Transcript
 
 _WEIGHT_BITS = 64
@@ -39,7 +39,7 @@ class TreeAudit:
         return self.unexplained == 0
 
 
-def audit_gradients(transcript: Transcript, loss: Loss = "logistic") -> list[TreeAudit]:
+def audit_gradients(transcript: Transcript, loss: BoostingLoss = "logistic") -> list[TreeAudit]:
     """Every tree's sums at the root against those of the gradients that label and model give.
 
     For boosted trees on all rows, without blinding or noise: those change the sums on purpose.

@@ -226,7 +226,7 @@ def uniform(rows: int, known: int, unknown: int) -> tuple[np.ndarray, np.ndarray
 
 @pytest.mark.parametrize("together", [1, 7, 32])
 def test_rows_solved_in_chunks_are_those_solved_at_once(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_box_equations, "SETTLED", 0.0)  # a chunk may settle early: here every one takes all its rounds
+    monkeypatch.setattr(_box_equations, "SETTLED_MEAN_CHANGE", 0.0)  # a chunk may settle early: not here
     left, right, own, places = uniform(rows=60, known=8, unknown=9)
 
     def found() -> tuple[float, np.ndarray]:
