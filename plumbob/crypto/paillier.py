@@ -120,11 +120,6 @@ class PublicKey:
             raise BadInput(f"one of {len(values):,} ciphertexts shares a factor with n, which no honest one does")
         return Ciphertexts(self, values)
 
-    def opens(self, ciphertexts: Ciphertexts, plain: Sequence[int], masks: Sequence[int]) -> bool:
-        """Whether these numbers and masks make exactly these ciphertexts: who shows both cannot lie about the numbers."""
-        made = zip(self._unmasked(plain), masks, strict=True)
-        return [a * gmpy2.powmod(r, self._n, self._square) % self._square for a, r in made] == list(ciphertexts.values)
-
     def _unmasked(self, plain: Sequence[int] | NDArray[np.generic]) -> list[mpz]:
         """1 + m n for every signed integer m, a negative one being n - |m|: a ciphertext with r = 1."""
         numbers, largest = _integers(plain), self.largest
@@ -187,13 +182,6 @@ class PrivateKey:
         if any(largest < number < key.n - largest for number in numbers):
             raise BadInput("a decrypted number overflowed: the sums or products in it were too large for the key")
         return [number if number <= largest else number - key.n for number in numbers]
-
-    def masks(self, ciphertexts: Ciphertexts) -> list[int]:
-        """The r of every ciphertext (1 + m n) r^n, which together with m proves what is inside."""
-        _same(self.public, ciphertexts.key)
-        n = self._p * self._q
-        root = gmpy2.invert(n, (self._p - 1) * (self._q - 1))
-        return [int(gmpy2.powmod(value, root, n)) for value in ciphertexts.values]
 
     def _opened(self, values: Sequence[mpz]) -> list[int]:
         """Residues modulo n. The lists of powers are made without the interpreter's lock, so threads are enough."""
@@ -366,7 +354,7 @@ def _integers(plain: Sequence[int] | NDArray[np.generic]) -> list[int]:
     try:
         return [operator.index(number) for number in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
     except TypeError as error:
-        raise BadInput("expected a row of whole numbers for ciphertexts; encode others with FixedPoint") from error
+        raise BadInput("expected a row of whole numbers for ciphertexts; round others to fixed point first") from error
 
 
 def _integer_matrix(matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> Integers:

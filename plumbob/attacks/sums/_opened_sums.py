@@ -28,7 +28,6 @@ class NodeSums:
     """Of the rows of one node of one tree that no summed child holds: per party, channel and bin what stands below the
     gradients."""
 
-    tree: int
     rows: NDArray[np.bool_]
     hidden: dict[str, list[list[int]]]
 
@@ -73,7 +72,7 @@ def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[NodeSums]:
                 p: s[place] - sum((s[child] for child in children), np.zeros_like(s[place])) for p, s in opened.items()
             }
             hidden = {p: [[layout.hidden(int(s)) for s in channel] for channel in sums] for p, sums in rest.items()}
-            yield NodeSums(tree, rows, hidden)
+            yield NodeSums(rows, hidden)
 
 
 def _by_node(note: NDArray[np.uint8], nodes: int, channels: int) -> NDArray[np.object_]:
