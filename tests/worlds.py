@@ -20,8 +20,8 @@ from plumbob.protocols.scores.boosted_trees import BoostedTrees
 from plumbob.protocols.scores.neural_network import NeuralNetwork
 from plumbob.protocols.scores.random_forest import RandomForest
 from plumbob.protocols.scores.split_models import SplitModels
-from plumbob.protocols.sums._hidden_codes import MagicNumbers
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
+from plumbob.protocols.sums.hidden_codes import MagicNumbers
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.targets.xgboost.xgboost_columns import MISSING, XgboostColumns, installed
 from plumbob.transcript import COORDINATOR, Transcript

@@ -26,11 +26,11 @@ from plumbob.federation import FloatArray
 from plumbob.later import Tensor, functional, torch
 from plumbob.protocols.base import Model
 from plumbob.protocols.networks import one_thread
-from plumbob.protocols.scores._trees import Forest
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
 from plumbob.protocols.scores.split_models import SplitModel
+from plumbob.protocols.trees import Forest
 from plumbob.threats import View, WhiteBox
 
 Schedule = Literal["constant", "cycle"]

@@ -22,7 +22,7 @@ from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, P
 from plumbob.attacks.sums.reverse_multiplication import bounds
 from plumbob.attacks.sums.reverse_multiplication import solved as in_doubles
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.sums._taylor_regression import BigIntegers
+from plumbob.protocols.sums.taylor_regression import BigIntegers
 from plumbob.threats import Schema, View
 
 GRID_PRIME = 2**63 - 25  # far above twice 2^f

@@ -14,9 +14,9 @@ import numpy as np
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.federation import IntArray
-from plumbob.protocols.sums import _histogram_boosting as boosting
-from plumbob.protocols.sums._gradient_plaintexts import Layout
-from plumbob.protocols.sums._histogram_boosting import BoostingLoss
+from plumbob.protocols.sums import histogram_boosting as boosting
+from plumbob.protocols.sums.gradient_plaintexts import Layout
+from plumbob.protocols.sums.histogram_boosting import BoostingLoss
 from plumbob.transcript import COORDINATOR, Transcript
 
 

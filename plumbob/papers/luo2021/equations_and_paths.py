@@ -30,9 +30,9 @@ from plumbob.later import stats
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import PredictionProtocol, predict
-from plumbob.protocols.scores._trees import ABSENT, LEAF, Forest
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
+from plumbob.protocols.trees import ABSENT, LEAF, Forest
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, Threat, View, cut
 from plumbob.transcript import COORDINATOR, Transcript

@@ -23,7 +23,7 @@ from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import Model, predict, protocol_named
 from plumbob.protocols.base import predicting
-from plumbob.protocols.scores._trees import Forest
+from plumbob.protocols.trees import Forest
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import Score, score, truth_of
 from plumbob.threats import LUO2021, View, cut

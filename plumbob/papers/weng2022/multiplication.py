@@ -25,8 +25,8 @@ from plumbob.data import registry
 from plumbob.federation import Federation, FloatArray, halves, split
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, every
-from plumbob.protocols.sums._taylor_regression import members, partition
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression, plaintext_taylor
+from plumbob.protocols.sums.taylor_regression import members, partition
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 

@@ -34,8 +34,8 @@ from plumbob.papers.weng2022.federations import (
     synthetic,
 )
 from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.protocols.sums._gradient_plaintexts import HiddenCode
-from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers
+from plumbob.protocols.sums.gradient_plaintexts import HiddenCode
+from plumbob.protocols.sums.hidden_codes import LabelledGroups, MagicNumbers
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.transcript import COORDINATOR, Transcript
 

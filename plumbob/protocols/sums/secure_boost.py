@@ -20,10 +20,9 @@ from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
-from plumbob.protocols.scores._trees import DEEPEST, LEAF
-from plumbob.protocols.sums import _histogram_boosting as boosting
-from plumbob.protocols.sums._gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
-from plumbob.protocols.sums._histogram_boosting import (
+from plumbob.protocols.sums import histogram_boosting as boosting
+from plumbob.protocols.sums.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
+from plumbob.protocols.sums.histogram_boosting import (
     Binning,
     Bins,
     BoostingLoss,
@@ -32,6 +31,7 @@ from plumbob.protocols.sums._histogram_boosting import (
     Split,
     Worth,
 )
+from plumbob.protocols.trees import DEEPEST, LEAF
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row

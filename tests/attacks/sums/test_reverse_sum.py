@@ -20,8 +20,8 @@ from plumbob.attacks.sums.reverse_sum import Magic, ReverseSum
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.protocols.sums._gradient_plaintexts import HiddenCode
-from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers, labels_of
+from plumbob.protocols.sums.gradient_plaintexts import HiddenCode
+from plumbob.protocols.sums.hidden_codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View, cut

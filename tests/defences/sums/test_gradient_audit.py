@@ -6,7 +6,7 @@ import pytest
 
 from plumbob.defences.sums.gradient_audit import audit_gradients
 from plumbob.errors import BadInput
-from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers
+from plumbob.protocols.sums.hidden_codes import LabelledGroups, MagicNumbers
 from tests.protocols.sums.test_secure_boost import trained
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.scores._trees import ABSENT
+from plumbob.protocols.trees import ABSENT
 
 BoostingLoss = Literal["logistic", "squared"]
 Binning = Literal["fate", "quantile"]
