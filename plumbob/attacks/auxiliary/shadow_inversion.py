@@ -20,7 +20,14 @@ import numpy as np
 from plumbob.attacks._common.differentiable_models import SQUASH, layered
 from plumbob.attacks._common.release_likelihood import Meaning, meaning
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.scores.gradient_inversion import InversionLoss, ScoreDistance, check_search, distance, invert
+from plumbob.attacks.scores.gradient_inversion import (
+    InversionLoss,
+    InversionSearch,
+    ScoreDistance,
+    check_search,
+    distance,
+    invert,
+)
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -87,10 +94,7 @@ class ShadowInversion(Attack):
             outputs_of(own, view.own),
             scores,
             len(view.unknown),
-            loss=self.loss,
-            steps=self.steps,
-            rate=self.rate,
-            finish=self.finish,
+            InversionSearch(self.loss, self.steps, self.rate, self.finish),
             told=known,
         )
         return Guess(view.unknown_names, values)

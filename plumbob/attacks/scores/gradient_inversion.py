@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -69,10 +69,7 @@ class GradientInversion(Attack):
             known,
             scores,
             len(view.unknown),
-            loss=self.loss,
-            steps=self.steps,
-            rate=self.rate,
-            finish=self.finish,
+            InversionSearch(self.loss, self.steps, self.rate, self.finish),
             told=meaning(view.defence),
         )
         return Guess(view.unknown_names, values)
@@ -88,29 +85,34 @@ def check_search(loss: str, steps: int, rate: float, finish: int) -> None:
         raise BadInput(f"gradient inversion: expected a rate above 0, got {rate}")
 
 
+class InversionSearch(NamedTuple):
+    """The loss, steps and rate of Adam, and the rounds of Gauss-Newton that finish it."""
+
+    loss: InversionLoss
+    steps: int
+    rate: float
+    finish: int
+
+
 def invert(
     outputs: Outputs,
     known: FloatArray,
     scores: FloatArray,
     count: int,
-    *,
-    loss: InversionLoss,
-    steps: int,
-    rate: float,
-    finish: int,
+    search: InversionSearch,
     told: Meaning | None = None,
 ) -> FloatArray:
     """Estimates (rows x count) of what `outputs` was not told; rows whose scores were withheld stay at zero."""
-    far = distance(loss, told)
+    far = distance(search.loss, told)
     values = np.zeros((len(known), count))
     answered = np.flatnonzero(~np.isnan(scores).any(axis=1))
     for begin in range(0, len(answered), ROWS_SEARCHED_TOGETHER):
         rows = answered[begin : begin + ROWS_SEARCHED_TOGETHER]
         given, seen = torch.tensor(known[rows]), torch.tensor(scores[rows])
-        guess = _adam(outputs, given, seen, count, far, steps, rate)
+        guess = _adam(outputs, given, seen, count, far, search.steps, search.rate)
         aim, least = (seen, 0.0) if told is None else (told.middle(seen), told.width)
         sharp = torch.nonzero((aim > least).all(dim=1))[:, 0]
-        guess[sharp] = _finished(outputs, given[sharp], seen[sharp], aim[sharp], guess[sharp], far, finish)
+        guess[sharp] = _finished(outputs, given[sharp], seen[sharp], aim[sharp], guess[sharp], far, search.finish)
         values[rows] = guess.numpy()
     return values
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from plumbob.papers.jiang2022.cases import (
     JIANG_HIDDEN_LAYERS,
     JIANG_TRIALS,
     SIMILAR_SHARE,
+    JiangCase,
     JiangResult,
     case,
     curve,
@@ -98,59 +100,40 @@ def made_up(real: Federation, rows: int, kind: str, rng: np.random.Generator) ->
     return replace(real, parties=parties, label=np.zeros(rows, dtype=np.int64))
 
 
+KINDS_OF_ROWS = ("original", "uniform", "normal", "laplace")
+
+
 def made_up_rows(scale: Scale, seed: int) -> CheckResult:
     trials = JIANG_TRIALS[scale] if scale == "smoke" else 5
-    kinds = ("original", "uniform", "normal", "laplace")
     measured: dict[str, object] = {}
     worse: list[YesNoOpen] = []
     better: list[YesNoOpen] = []
     figures = []
     ratios = (0.1, 0.5) if scale == "smoke" else (0.1, 0.5, 0.9)
     for data in ("robot",) if scale == "smoke" else JIANG_DATA:
-        rows = registry.find(data).features  # tau at r = 1
-        curves: dict[tuple[str, bool], list[tuple[float, float]]] = {}
+        curves: dict[str, list[tuple[float, float]]] = {}
         chance_curve = []
         for ratio in ratios:
             cases = [case(data, "linear", ratio, scale, seed, trial) for trial in range(trials)]
             rate = {}
-            for kind in kinds:
-                for solve in (False, True):
-                    results = []
-                    for trial, one in enumerate(cases):
-                        rng = generator(seed, "made up", kind, trial)
-                        others = None if kind == "original" else made_up(one.trainer, rows, kind, rng)
-                        view = one.view(black_box(rows), others)
-                        results.append(result(shadow(scale, solve=solve), one, view, True, seed))
-                    rate[kind, solve] = [r.accuracy for r in results]
-                    mean = mean_and_margin(rate[kind, solve])
-                    curves.setdefault((kind, solve), []).append(mean)
-                    fitted = "least squares" if solve else "Adam"
-                    measured[f"{data} r={ratio} {kind}, {fitted}"] = f"accuracy {mean[0]:.2f}; {shown(results)}"
+            for kind, solve in product(KINDS_OF_ROWS, (False, True)):
+                results = shadowed(cases, data, kind, solve, scale, seed)
+                rate[kind, solve] = [r.accuracy for r in results]
+                mean = mean_and_margin(rate[kind, solve])
+                name = f"{kind}, {'least squares' if solve else 'Adam'}"
+                curves.setdefault(name, []).append(mean)
+                measured[f"{data} r={ratio} {name}"] = f"accuracy {mean[0]:.2f}; {shown(results)}"
             chance = [
                 judged(generator(seed, "chance", t).random(one.truth.shape), one, True, seed).accuracy
                 for t, one in enumerate(cases)
             ]
             chance_curve.append(float(np.mean(chance)))
-            for kind in kinds[1:]:
+            for kind in KINDS_OF_ROWS[1:]:
                 worse.append(below(rate[kind, False], rate["original", False]))
                 better.append(below(chance, rate[kind, False]))
-        figures.append(
-            ClaimFigure(
-                data,
-                "share of unknown columns",
-                "attack accuracy",
-                [
-                    Curve(
-                        f"{kind}, {'least squares' if solve else 'Adam'}",
-                        list(ratios),
-                        [m for m, _ in points],
-                        [w for _, w in points],
-                    )
-                    for (kind, solve), points in curves.items()
-                ]
-                + [Curve("uniform", list(ratios), chance_curve)],
-            )
-        )
+        drawn = [Curve(n, list(ratios), [m for m, _ in line], [w for _, w in line]) for n, line in curves.items()]
+        drawn.append(Curve("uniform", list(ratios), chance_curve))
+        figures.append(ClaimFigure(data, "share of unknown columns", "attack accuracy", drawn))
     parts = {"made-up rows mostly worse": mostly(worse), "mostly better than random": mostly(better)}
     measured = {name: word(answer) for name, answer in parts.items()} | measured
     why = (
@@ -159,6 +142,17 @@ def made_up_rows(scale: Scale, seed: int) -> CheckResult:
     )
     expected = "accuracy below that of original rows, above random guessing"
     return CheckResult(every(parts.values()), measured, expected, trials, why, tuple(figures))
+
+
+def shadowed(cases: list[JiangCase], data: str, kind: str, solve: bool, scale: Scale, seed: int) -> list[JiangResult]:
+    """Shadow inversion of every case, with as many rows of this kind as determine a linear shadow."""
+    rows = registry.find(data).features  # tau at r = 1
+    results = []
+    for trial, one in enumerate(cases):
+        rng = generator(seed, "made up", kind, trial)
+        others = None if kind == "original" else made_up(one.trainer, rows, kind, rng)
+        results.append(result(shadow(scale, solve=solve), one, one.view(black_box(rows), others), True, seed))
+    return results
 
 
 def wrong_structure(scale: Scale, seed: int) -> CheckResult:
