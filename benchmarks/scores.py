@@ -102,7 +102,7 @@ def cost_against_rows() -> Iterator[Measured]:
         for share in (0.1, 1.0):
             rows = round(share * len(table.values))
             view = _view(protocol, table, 20, rows=rows, train=train)
-            seconds[rows], _ = best(lambda v=view, a=attack: a.run(v, np.random.default_rng(0)), 3)  # type: ignore[misc]
+            seconds[rows], _ = best(lambda v=view, a=attack: a.run(v, np.random.default_rng(0)), 3)  # type: ignore[misc]  # as above
         (few, short), (many, long) = seconds.items()
         size = f"{many:,} rows against {few:,}, 20 of 54 columns, cost per row"
         yield result(f"{attack.name} cost per row, large against small", (long / many) / (short / few), 1, size, long)

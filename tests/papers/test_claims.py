@@ -111,7 +111,7 @@ def test_an_interrupted_check_goes_on_from_its_last_part(tmp_path: Path) -> None
         return Part({name: 1.5}, [True], [Curve("c", [0.0], [1.0])], {name: b"\x00png"})
 
     def check(scale: Scale, seed: int) -> CheckResult:
-        parts = [part(name, lambda name=name: work(name)) for name in ("first", "second")]  # type: ignore[misc]
+        parts = [part(name, lambda name=name: work(name)) for name in ("first", "second")]
         return CheckResult(
             True, {k: v for p in parts for k, v in p.measured.items()}, "", 1, sheets=tuple(parts[0].sheets.items())
         )

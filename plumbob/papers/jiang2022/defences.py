@@ -20,13 +20,13 @@ from plumbob.defences import Defence, defence_named
 from plumbob.federation import Federation, FloatArray, halves, split_at_random
 from plumbob.papers.claims import CheckResult, Claim, Scale
 from plumbob.papers.evidence import every
+from plumbob.papers.jiang2022.cases import JIANG_DATA
 from plumbob.protocols.base import Model, PredictionProtocol, Release, predict, predicting
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, AuxiliaryRows, Schema, Threat, cut
 
-DEFENDED_DATA = ("bank", "robot", "satellite", "drive")
 DEFENDED_UNKNOWN = 0.5
 WHITE = ("equation_solving", "lattice_decoding")
 BLACK = ("shadow_inversion",)
@@ -150,7 +150,7 @@ def _attackers() -> Iterator[tuple[str, Threat, Attack]]:
 @cache
 def lines(scale: Scale, seed: int) -> tuple[DefendedLine, ...]:
     """All lines; at smoke scale some defences on two data sets."""
-    data = ("robot", "satellite") if scale == "smoke" else DEFENDED_DATA
+    data = ("robot", "satellite") if scale == "smoke" else JIANG_DATA
     chosen = SMOKE_DEFENCES if scale == "smoke" else None
     return tuple(line for name in data for line in table(name, scale, seed, chosen))
 

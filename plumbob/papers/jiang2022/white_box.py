@@ -7,7 +7,7 @@ both). At paper scale the rate is the paper's 0.001; at smoke scale ten times th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -133,13 +133,8 @@ def below_esa(scale: Scale, seed: int) -> CheckResult:
                 gaps.append(abs(np.mean(errors(kld)) / np.mean(errors(mse)) - 1))
             if ratio == 0.9 and data in ("drive", "satellite"):
                 ratios[data] = below([2 * error for error in errors(mse)], errors(esa))
-            measured[f"{data} r={ratio}"] = "; ".join(
-                f"{name} {shown(r[-1])}, accuracy {np.mean([one.accuracy for one in r[-1]]):.2f}"
-                for name, r in found.items()
-            )
-        curves = [curve(name, RATIOS[scale], results) for name, results in found.items()]
-        curves += guess_curves(RATIOS[scale], found["ESA"])
-        figures.append(ClaimFigure(data, "share of unknown columns", "MSE per feature", curves))
+            measured[f"{data} r={ratio}"] = side_by_side(found)
+        figures.append(panel(data, RATIOS[scale], found, found["ESA"]))
     alike = bool(np.mean(gaps) <= SIMILAR_SHARE)
     parts = {"mostly below ESA": mostly(lower), "accuracy mostly higher": mostly(higher), "MSE and KLD alike": alike}
     parts |= {f"{data} at 0.9 half or less": answer for data, answer in ratios.items()}
@@ -151,6 +146,25 @@ def below_esa(scale: Scale, seed: int) -> CheckResult:
     )
     expected = "below ESA, 2-3 times on drive and satellite at 0.9; losses alike; higher attack accuracy"
     return CheckResult(every(parts.values()), measured, expected, trials, why, tuple(figures))
+
+
+def side_by_side(found: Mapping[str, Sequence[Sequence[JiangResult]]]) -> str:
+    """The last results of every attack, in words."""
+    return "; ".join(
+        f"{name} {shown(results[-1])}, accuracy {np.mean([one.accuracy for one in results[-1]]):.2f}"
+        for name, results in found.items()
+    )
+
+
+def panel(
+    data: str,
+    ratios: Sequence[float],
+    found: Mapping[str, Sequence[Sequence[JiangResult]]],
+    guessed: Sequence[Sequence[JiangResult]],
+) -> ClaimFigure:
+    """Every attack's error against the share of unknown columns, with what guessing has on the rows of one of them."""
+    curves = [curve(name, ratios, results) for name, results in found.items()]
+    return ClaimFigure(data, "share of unknown columns", "MSE per feature", [*curves, *guess_curves(ratios, guessed)])
 
 
 def _no_individuals(figures: Sequence[ClaimFigure]) -> str:
@@ -207,13 +221,8 @@ def below_generator(scale: Scale, seed: int) -> CheckResult:
                 end = errors(found[GIA_TO_THE_END][-1])
                 far = below([NEAR_ZERO] * trials, end)
                 near.append(True if np.mean(end) < NEAR_ZERO else False if far else None)
-            measured[f"{data} r={ratio}"] = "; ".join(
-                f"{name} {shown(r[-1])}, accuracy {np.mean([one.accuracy for one in r[-1]]):.2f}"
-                for name, r in found.items()
-            )
-        curves = [curve(name, RATIOS[scale], results) for name, results in found.items()]
-        curves += guess_curves(RATIOS[scale], found["GIA"])
-        figures.append(ClaimFigure(data, "share of unknown columns", "MSE per feature", curves))
+            measured[f"{data} r={ratio}"] = side_by_side(found)
+        figures.append(panel(data, RATIOS[scale], found, found["GIA"]))
     parts = {"GIA below GRN everywhere": every(lower), f"to D = 0: below {NEAR_ZERO} at r = 0.1": every(near)}
     measured = {name: word(answer) for name, answer in parts.items()} | measured
     expected = "GIA below GRN at every r; near 0 for r <= 0.1"
@@ -286,9 +295,7 @@ def _by_kind(
                 ]
                 for ratio in ratios
             ]
-        curves = [curve(kind, ratios, results) for kind, results in found[data].items()]
-        curves += guess_curves(ratios, found[data][kinds[0]])
-        figures.append(ClaimFigure(data, "share of unknown columns", "MSE per feature", curves))
+        figures.append(panel(data, ratios, found[data], found[data][kinds[0]]))
     return found, tuple(figures)
 
 

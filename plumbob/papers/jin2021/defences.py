@@ -25,7 +25,8 @@ SMALLER = (0.01, 0.001, 0.0003)  # sigmas beside the paper's 1.1, down to the si
 
 
 def _trained(name: str, size: JinSize, defence: Defence, seed: int, **settings: object) -> Transcript:
-    protocol = defence.protect(SplitTraining(batch_size=size.batch, width=size.width, **settings))  # type: ignore[arg-type]
+    plain = SplitTraining(batch_size=size.batch, width=size.width, **settings)  # type: ignore[arg-type]  # checked there
+    protocol = defence.protect(plain)
     assert isinstance(protocol, SplitTraining)
     return protocol.train(*pictures(name, size.rows, 4, seed), generator(seed, "training", name, size))
 

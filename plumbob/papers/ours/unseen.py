@@ -121,7 +121,7 @@ def unseen(scale: Scale, seed: int) -> CheckResult:
         measured |= done.measured
     right = sum(bool(answer) for answer in answers)
     seeds = [name for name, told in measured.items() if told["wrong"]]  # type: ignore[index]  # dicts made above
-    planted = {kind: sum(told[kind] for told in measured.values()) for kind in ("exact", "safe")}  # type: ignore[index]
+    planted = {kind: sum(told[kind] for told in measured.values()) for kind in ("exact", "safe")}  # type: ignore[index]  # too
     heads = {"right": f"{right} of {count} seeds", "exact columns": planted["exact"], "safe columns": planted["safe"]}
     why = f"judged wrong in: {', '.join(seeds)}" if seeds else ""
     expected = f"every planted column judged right in at least {RIGHT:.0%} of the seeds"

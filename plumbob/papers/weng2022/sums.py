@@ -173,12 +173,13 @@ def bounds(scale: Scale, seed: int) -> CheckResult:
             found = bin_bounds(run.orders, order[:count], columns[order[:count]])
             shares[trial, i] = [float((~np.isnan(one[:, 0])).mean()) for one in found]
     means = shares.mean(axis=0)
-    measured: dict[str, object] = {
+    found_shares = {
         f"{column.name}, {bins} bins": [round(float(v), 3) for v in means[:, j]]
         for j, (column, bins) in enumerate(zip(federation["passive"].columns, run.orders.counts.tolist(), strict=True))
     }
     growing = bool((np.diff(means.mean(axis=1)) >= 0).all())
-    curves = [Curve(name, [float(k) for k in KNOWN_ROWS], list(values)) for name, values in measured.items()]  # type: ignore[call-overload]
+    curves = [Curve(name, [float(k) for k in KNOWN_ROWS], list(values)) for name, values in found_shares.items()]
+    measured: dict[str, object] = dict(found_shares)
     return CheckResult(
         every([growing, bool(means[-1].mean() > 0.99)]),
         measured,

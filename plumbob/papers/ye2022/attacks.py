@@ -32,7 +32,7 @@ from plumbob.papers.ye2022.federations import (
     with_sums,
 )
 from plumbob.papers.ye2022.rotated import Rotated
-from plumbob.protocols.embeddings.split_network import SplitNetwork
+from plumbob.protocols.embeddings.split_network import Optimizer, SplitNetwork
 from plumbob.scoring.score import sum_of
 from plumbob.transcript import Transcript
 
@@ -53,10 +53,11 @@ def rotations(scale: Scale, seed: int) -> CheckResult:
     turn = random_orthogonal(columns, generator(seed, "turn"))
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
-    for optimizer, rate in (("sgd", 0.1), ("momentum", 0.1), ("rmsprop", 1e-3), ("adam", 1e-3)):
+    rates: dict[Optimizer, float] = {"sgd": 0.1, "momentum": 0.1, "rmsprop": 1e-3, "adam": 1e-3}
+    for optimizer, rate in rates.items():
         seen = []
         for by in (np.eye(columns), turn):
-            protocol = SplitNetwork(optimizer=optimizer, learning_rate=rate, epochs=5, double=True)  # type: ignore[arg-type]
+            protocol = SplitNetwork(optimizer=optimizer, learning_rate=rate, epochs=5, double=True)
             log = protocol.guarded(Rotated(by)).train(target, others, generator(seed, "Y1"))
             seen.append(np.concatenate([m.payload for m in log.messages if m.name in ("outputs", "embeddings")]))
         off = float(np.abs(seen[0] - seen[1]).max() / np.abs(seen[0]).max())

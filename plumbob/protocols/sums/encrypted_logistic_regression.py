@@ -192,8 +192,8 @@ def opened_batch(pair: KeyPair, batch: Batch, bits: int) -> list[int]:
     packed = columns[-1]
     for column in reversed(columns[:-1]):
         shifted = packed * (1 << bits)
-        packed = joined([column[: len(shifted)] + shifted, column[len(shifted) :]])  # type: ignore[operator]
-    opened_numbers = pair.decrypt(packed)  # type: ignore[arg-type]
+        packed = joined([column[: len(shifted)] + shifted, column[len(shifted) :]])  # type: ignore[operator]  # as above
+    opened_numbers = pair.decrypt(packed)  # type: ignore[arg-type]  # as above
     slots = Packing([bits] * len(columns)).unpack(opened_numbers)
     return [slots[i % groups][i // groups] for i in range(len(batch))]
 

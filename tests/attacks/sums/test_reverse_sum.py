@@ -199,7 +199,7 @@ def test_histograms_of_nodes_tell_more_than_the_root() -> None:
     log = trained(code=LabelledGroups(size=20, width=10, space=50), packed=False, trees=1, depth=4)
     view, truth = cut(log, THREAT), log.sealed("passive")["bins"]
     right = [
-        int((CodeDecoding(nodes=nodes).run(view, np.random.default_rng(0)).orders.bins == truth).sum())  # type: ignore[union-attr]
+        int((CodeDecoding(nodes=nodes).run(view, np.random.default_rng(0)).orders.bins == truth).sum())
         for nodes in (False, True)
     ]
     assert right[1] > right[0]

@@ -176,7 +176,7 @@ def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
 )
 def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        SplitTraining(**settings)  # type: ignore[arg-type]
+        SplitTraining(**settings)
 
 
 @pytest.mark.parametrize(
