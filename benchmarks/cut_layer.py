@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.timing import Measured, best, core_seconds, result
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._lifted_null_space import diagonal, lift, rounded
 from plumbob.attacks.embeddings._meet_in_the_middle import search
 from plumbob.attacks.embeddings.binary_columns import exact
@@ -36,9 +36,9 @@ def enumeration_against_loop() -> Iterator[Measured]:
     """All 2^20 candidates: meeting in the middle against NumPy, one candidate after the other (extrapolated)."""
     rows, d = 5_000, 20
     z, true = _embedding(rows, d, 3)
-    ours = core_seconds(lambda: search(Span.of(z)), 3)
-    assert _same(search(Span.of(z)).columns, true)
-    basis = Span.of(z, affine=False).basis
+    ours = core_seconds(lambda: search(EmbeddingSpan.of(z)), 3)
+    assert _same(search(EmbeddingSpan.of(z)).columns, true)
+    basis = EmbeddingSpan.of(z, affine=False).basis
     inverse = np.linalg.inv(basis[:d])
     bits = np.arange(d)
 
@@ -59,7 +59,7 @@ def null_space_seconds() -> Iterator[Measured]:
         z, true = _embedding(rows, d, d // 3)
 
         def solved(z: FloatArray = z) -> FloatArray:
-            span, rng = Span.of(z), np.random.default_rng(0)
+            span, rng = EmbeddingSpan.of(z), np.random.default_rng(0)
             return rounded(span, diagonal(lift(span, rng), rng))
 
         seconds, found = best(solved, 1)
@@ -74,7 +74,7 @@ def null_space_cost_per_row() -> Iterator[Measured]:
     for rows in (40_000, 400_000):
         z, true = _embedding(rows, 50, 6)
         started = time.process_time()
-        found, complete = exact(Span.of(z), np.random.default_rng(0))
+        found, complete = exact(EmbeddingSpan.of(z), np.random.default_rng(0))
         spent[rows] = time.process_time() - started
         assert complete
         assert _same(found, true)

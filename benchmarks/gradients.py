@@ -8,10 +8,10 @@ from statistics import median
 from typing import ClassVar
 
 from benchmarks.timing import Measured, result
-from plumbob.attacks.gradients.cafe import Cafe, State
+from plumbob.attacks.gradients.cafe import Cafe, CafeState
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.papers.jin2021.descent import TABLE_2
-from plumbob.papers.jin2021.federations import COMPARED, DRAWN, Run, attacked, table_9, trained
+from plumbob.papers.jin2021.federations import BATCHES_DRAWN, COMPARED, JinRun, attacked, table_9, trained
 from plumbob.transcript import Transcript
 
 GOAL = 100
@@ -28,7 +28,7 @@ def peeling_against_cafe() -> Iterator[Measured]:
     """
     size = COMPARED["paper"]
     for name, most in MOST.items():
-        log, paper = trained(name, size, 4, 0, DRAWN["paper"]), TABLE_2["cafe"][name]
+        log, paper = trained(name, size, 4, 0, BATCHES_DRAWN["paper"]), TABLE_2["cafe"][name]
         before = [_ours(log) for _ in range(TIMES)]
         watched = _Watched(**table_9(name, size, "paper", iterations=most, report_every=LOOKED))
         theirs = attacked(log, watched, 0)
@@ -50,7 +50,7 @@ def peeling_against_cafe() -> Iterator[Measured]:
             yield result(f"peeling against CAFE, {name}{words}", taken / seconds, goal, setting, seconds)
 
 
-def _ours(log: Transcript) -> tuple[Run, Run]:
+def _ours(log: Transcript) -> tuple[JinRun, JinRun]:
     """Past the paper's PSNR, and to the end."""
     return attacked(log, GradientPeeling(polish=False), 0), attacked(log, GradientPeeling(), 0)
 
@@ -60,7 +60,7 @@ class _Watched(Cafe):
 
     began: ClassVar[list[float]] = []
 
-    def _steps(self, state: State) -> Iterator[int]:
+    def _steps(self, state: CafeState) -> Iterator[int]:
         self.began[:] = [time.process_time()]
         for iteration in super()._steps(state):
             self.began.append(time.process_time())

@@ -12,9 +12,9 @@ from plumbob.attacks.scores.path_restriction import PathRestriction, path_claims
 from plumbob.data import registry
 from plumbob.federation import Table, halves, split_at_random
 from plumbob.protocols import PredictionProtocol, predict
-from plumbob.protocols.scores._trees import LEAF, Forest
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
+from plumbob.protocols.trees import LEAF, Forest
 from plumbob.threats import LUO2021, View, cut
 
 
@@ -102,7 +102,7 @@ def cost_against_rows() -> Iterator[Measured]:
         for share in (0.1, 1.0):
             rows = round(share * len(table.values))
             view = _view(protocol, table, 20, rows=rows, train=train)
-            seconds[rows], _ = best(lambda v=view, a=attack: a.run(v, np.random.default_rng(0)), 3)  # type: ignore[misc]
+            seconds[rows], _ = best(lambda v=view, a=attack: a.run(v, np.random.default_rng(0)), 3)  # type: ignore[misc]  # as above
         (few, short), (many, long) = seconds.items()
         size = f"{many:,} rows against {few:,}, 20 of 54 columns, cost per row"
         yield result(f"{attack.name} cost per row, large against small", (long / many) / (short / few), 1, size, long)

@@ -14,6 +14,8 @@ from plumbob.errors import BadInput, suggest
 COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+ByteArray = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,6 @@ def parse_json(data: str | bytes, **options: Any) -> Any:
     UnicodeEncodeError: 'utf-8' codec can't encode character '\ud800' in position 2: surrogates not allowed
     """
     parsed = json.loads(data, **options)
-    if (b"\\ud" if isinstance(data, bytes) else "\\ud") in data.lower():  # type: ignore[operator]
+    if (b"\\ud" if isinstance(data, bytes) else "\\ud") in data.lower():  # type: ignore[operator]  # of one kind
         json.dumps(parsed, ensure_ascii=False).encode()
     return parsed

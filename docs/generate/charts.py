@@ -18,12 +18,12 @@ from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart
 from plumbob.scoring.levels import Level
 
-STYLE = """<style>
+MEASURED_STYLE = """<style>
 .chart{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b2430}.tick,.axis,.value{fill:#5b6472;font-size:11.5px}
 .end{text-anchor:end}.middle{text-anchor:middle}.grid{stroke:#dfe3e8;fill:none}.zero,.err{stroke:#5b6472;fill:none}
 rect.s0{fill:#c03f0c}rect.base{fill:#aab2bd}
 </style>"""
-LEARNT = "guessing's error removed, mean over columns"
+ERROR_REMOVED = "guessing's error removed, mean over columns"
 RUNS = (
     "pages/scores",
     "pages/defended",
@@ -154,8 +154,8 @@ def _scene(data: str, protocol: str, threat: str, findings: Sequence[Finding]) -
 
 
 def _drawing(bars: Sequence[Bar], title: str, words: str) -> Drawing:
-    head, body = str(bar_chart(bars, Axis(LEARNT, 0.0, 1.0, percent=True), title)).split(">", 1)
-    return Drawing(f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}\n', words)
+    head, body = str(bar_chart(bars, Axis(ERROR_REMOVED, 0.0, 1.0, percent=True), title)).split(">", 1)
+    return Drawing(f'{head} xmlns="http://www.w3.org/2000/svg">{MEASURED_STYLE}{body}\n', words)
 
 
 def committed(docs: Path) -> dict[str, list[Finding]]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumbob.bundle import Array
-from plumbob.crypto.paillier import SMALLEST
+from plumbob.crypto.paillier import SMALLEST_KEY
 from plumbob.protocols import PROTOCOLS
 from plumbob.transcript import Message, Transcript
 
@@ -85,7 +85,7 @@ class _Keys:
         payload = message.payload
         if message.name in self._names and payload.dtype == np.uint8 and payload.ndim == 2 and len(payload):
             n = int.from_bytes(payload[0].tobytes(), "big", signed=True)
-            if n.bit_length() >= SMALLEST and n % 2:
+            if n.bit_length() >= SMALLEST_KEY and n % 2:
                 self._known.setdefault(n, set()).update((message.sender, message.receiver))
 
     def square(self, message: Message) -> int:

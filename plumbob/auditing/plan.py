@@ -26,8 +26,8 @@ from plumbob.data.prepare import Rules
 from plumbob.defences import DEFENCES, Defence, defence_named
 from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
+from plumbob.protocols.hidden_codes import code_named
 from plumbob.protocols.scores.split_models import SplitModels
-from plumbob.protocols.sums._hidden_codes import code_named
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox
 from plumbob.trust import Trust
 

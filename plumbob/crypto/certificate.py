@@ -22,7 +22,7 @@ from gmpy2 import mpz
 
 from plumbob.crypto.paillier import primes
 
-BITS, EXPONENT = 2_048, 65_537
+CERTIFICATE_KEY_BITS, CERTIFICATE_EXPONENT = 2_048, 65_537
 LASTS = timedelta(days=7)
 _EARLY = timedelta(hours=1)  # clocks that were put back
 _INTEGER, _BITS, _OCTETS, _NULL, _OID, _TEXT, _SEQUENCE, _SET = 0x02, 0x03, 0x04, 0x05, 0x06, 0x0C, 0x30, 0x31
@@ -43,13 +43,13 @@ class Pair:
 def self_signed(name: str = "plumbob") -> Pair:
     """A fresh pair from the system's secure randomness, for `localhost` and 127.0.0.1."""
     while True:
-        p, q = primes(BITS)
-        if gmpy2.gcd(EXPONENT, (p - 1) * (q - 1)) == 1:
+        p, q = primes(CERTIFICATE_KEY_BITS)
+        if gmpy2.gcd(CERTIFICATE_EXPONENT, (p - 1) * (q - 1)) == 1:
             break
-    n, d = p * q, gmpy2.invert(EXPONENT, (p - 1) * (q - 1))
+    n, d = p * q, gmpy2.invert(CERTIFICATE_EXPONENT, (p - 1) * (q - 1))
     body = _body(name, n)
     signed = _sequence(body, _algorithm(_RSA_SHA256), _tagged(_BITS, b"\0" + _signature(body, n, d)))
-    numbers = (mpz(0), n, mpz(EXPONENT), d, p, q, d % (p - 1), d % (q - 1), gmpy2.invert(q, p))
+    numbers = (mpz(0), n, mpz(CERTIFICATE_EXPONENT), d, p, q, d % (p - 1), d % (q - 1), gmpy2.invert(q, p))
     secret = _sequence(*(_integer(number) for number in numbers))
     return Pair(_pem("RSA PRIVATE KEY", secret), _pem("CERTIFICATE", signed))
 
@@ -70,7 +70,7 @@ def in_memory(*texts: str) -> Iterator[tuple[str, ...]]:
 
 def _body(name: str, modulus: mpz) -> bytes:
     """What is signed: version 3, number, issuer, time, subject (the issuer again), public key, extensions."""
-    public = _sequence(_integer(modulus), _integer(mpz(EXPONENT)))
+    public = _sequence(_integer(modulus), _integer(mpz(CERTIFICATE_EXPONENT)))
     who = _sequence(_tagged(_SET, _sequence(_oid(_COMMON_NAME), _tagged(_TEXT, name.encode()))))
     now = datetime.now(UTC)
     times = [_tagged(_TIME, moment.strftime("%y%m%d%H%M%SZ").encode()) for moment in (now - _EARLY, now + LASTS)]
@@ -96,7 +96,7 @@ def _body(name: str, modulus: mpz) -> bytes:
 def _signature(body: bytes, n: mpz, d: mpz) -> bytes:
     """RSASSA-PKCS1-v1_5: 00 01 ff ... ff 00 and the digest with its name, to the power d."""
     digest = _sequence(_algorithm(_SHA256), _tagged(_OCTETS, hashlib.sha256(body).digest()))
-    size = BITS // 8
+    size = CERTIFICATE_KEY_BITS // 8
     padded = b"\0\1" + b"\xff" * (size - 3 - len(digest)) + b"\0" + digest
     return int(gmpy2.powmod_sec(int.from_bytes(padded, "big"), d, n)).to_bytes(size, "big")
 

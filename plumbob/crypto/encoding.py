@@ -1,13 +1,11 @@
-"""Numbers as integers for encryption: fixed point, and several small integers packed into a large one.
+"""Several small integers packed into a large one, for encryption.
 
-A float x becomes round(2^f x). Scales add under multiplication: the product of two encoded numbers has 2 f bits.
 Packing puts v_i at bit o_i: sum_i v_i 2^(o_i), negative v_i borrowing from above. Slots are wider than their values by the
 bits that `additions` sums can grow, so that packed numbers may be added before they are taken apart, and no slot carries.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,47 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.errors import BadInput, whole
-from plumbob.federation import FloatArray
-
-_MOST_BITS = 512
-
-
-@dataclass(frozen=True)
-class FixedPoint:
-    """Floats as integers with `fraction_bits` after the binary point, rounded to nearest, ties to even.
-
-    >>> FixedPoint(4).encode([1.5, -0.25])
-    [24, -4]
-    >>> FixedPoint(4).decode([24, -4]).tolist()
-    [1.5, -0.25]
-    """
-
-    fraction_bits: int
-
-    def __post_init__(self) -> None:
-        whole("fraction bits of fixed point", self.fraction_bits, 0, _MOST_BITS)
-
-    def encode(self, numbers: FloatArray | Sequence[float]) -> list[int]:
-        """One integer for each number, in the order of a flattened array."""
-        flat = np.asarray(numbers, dtype=np.float64).ravel()
-        if not np.isfinite(flat).all():
-            raise BadInput(f"fixed point: {int((~np.isfinite(flat)).sum()):,} of {flat.size:,} numbers are not finite")
-        return [_scaled(number, self.fraction_bits) for number in flat.tolist()]
-
-    def decode(self, integers: Sequence[int], factors: int = 1) -> FloatArray:
-        """The nearest floats; `factors` encoded numbers were multiplied into each integer."""
-        scale = 1 << self.fraction_bits * whole("factors of a fixed-point product", factors, 1)
-        try:
-            return np.array([int(integer) / scale for integer in integers], dtype=np.float64)
-        except OverflowError as error:
-            raise BadInput("fixed point: an integer is too large for a float at this scale") from error
-
-
-def _scaled(number: float, bits: int) -> int:
-    """round(2^bits x), exactly: scaling by a power of two rounds nothing unless it leaves the floats' range."""
-    if abs(number) < 2.0**_MOST_BITS / 2:
-        return round(math.ldexp(number, bits))
-    return int(number) << bits  # so large a float has no fraction
 
 
 @dataclass(frozen=True)

@@ -17,21 +17,23 @@ from numpy.typing import NDArray
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 
-LIMIT = 2.0**60  # so that sums over a few parties stay within 64 bits
-Shape = tuple[int, ...]
+LARGEST_MASKED = 2.0**60  # so that sums over a few parties stay within 64 bits
+MaskShape = tuple[int, ...]
 
 
-def from_system(shape: Shape) -> IntArray:
+def from_system(shape: MaskShape) -> IntArray:
     """Uniform 64-bit numbers from the system's secure randomness."""
     return np.frombuffer(secrets.token_bytes(8 * math.prod(shape)), dtype=np.int64).reshape(shape)
 
 
-def from_generator(rng: np.random.Generator) -> Callable[[Shape], IntArray]:
+def from_generator(rng: np.random.Generator) -> Callable[[MaskShape], IntArray]:
     """The same from a generator, for simulations that must be reproducible bit by bit."""
     return lambda shape: rng.integers(-(2**63), 2**63 - 1, shape, dtype=np.int64, endpoint=True)
 
 
-def pairwise_masks(parties: Sequence[str], shape: Shape, draw: Callable[[Shape], IntArray]) -> dict[str, IntArray]:
+def pairwise_masks(
+    parties: Sequence[str], shape: MaskShape, draw: Callable[[MaskShape], IntArray]
+) -> dict[str, IntArray]:
     """For every party the sum of its pairs' masks: added by the earlier of the two, taken away by the later.
 
     >>> masks = pairwise_masks(["a", "b", "c"], (2,), from_system)
@@ -54,7 +56,7 @@ def fixed_point(values: NDArray[Any], bits: int, refusal: str) -> IntArray:
     [6, -1]
     """
     fixed = np.rint(np.ldexp(values.astype(np.float64), bits))
-    if not np.abs(fixed).max(initial=0.0) < LIMIT:
+    if not np.abs(fixed).max(initial=0.0) < LARGEST_MASKED:
         raise BadInput(refusal)
     return fixed.astype(np.int64)
 

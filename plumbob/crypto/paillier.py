@@ -31,20 +31,19 @@ from plumbob.crypto.fixed_base import FixedBase
 from plumbob.crypto.multi_exponentiation import Integers, bucket_products, products_of_powers
 from plumbob.crypto.residues import inverses
 from plumbob.errors import BadInput, whole
-from plumbob.federation import IntArray
+from plumbob.federation import BoolArray, ByteArray, IntArray
 
-Bytes = NDArray[np.uint8]
-Plain = int | Sequence[int] | NDArray[np.generic]  # one for all, or one for each
+PlainNumbers = int | Sequence[int] | NDArray[np.generic]  # one for all, or one for each
 
-SMALLEST, RECOMMENDED, LARGEST = 1_024, 2_048, 8_192  # bits of n
+SMALLEST_KEY, RECOMMENDED_KEY, LARGEST_KEY = 1_024, 2_048, 8_192  # bits of n
 _PRIMALITY_ROUNDS = 40
 # Parts shorter than these are done before a process has started; counted in powers and in multiplications.
 _FEWEST_POWERS, _FEWEST_PRODUCTS = 32, 2_048
 
 
-def generate(bits: int = RECOMMENDED) -> PrivateKey:
+def generate(bits: int = RECOMMENDED_KEY) -> PrivateKey:
     """A fresh key from the system's secure randomness: p, q = 3 mod 4, gcd(p - 1, q - 1) = 2, n of exactly `bits` bits."""
-    whole("bits of a Paillier key", bits, SMALLEST, LARGEST)
+    whole("bits of a Paillier key", bits, SMALLEST_KEY, LARGEST_KEY)
     if bits % 16:
         raise BadInput(f"bits of a Paillier key: expected a multiple of 16, got {bits:,}")
     return PrivateKey(*primes(bits))
@@ -70,9 +69,9 @@ class PublicKey:
     """The public key: n, and h in Z_n, the base of all masks. Without h (a key from elsewhere) one is drawn."""
 
     def __init__(self, n: int, h: int | None = None) -> None:
-        if n.bit_length() < SMALLEST or n % 2 == 0:
+        if n.bit_length() < SMALLEST_KEY or n % 2 == 0:
             raise BadInput(
-                f"a Paillier key has an odd n of at least {SMALLEST:,} bits, got one of {n.bit_length():,} bits"
+                f"a Paillier key has an odd n of at least {SMALLEST_KEY:,} bits, got one of {n.bit_length():,} bits"
             )
         base = -(secrets.randbelow(int(n)) ** 2) % n if h is None else h
         if not 1 < base < n or gmpy2.gcd(base, n) != 1:
@@ -87,7 +86,7 @@ class PublicKey:
     @property
     def weak(self) -> bool:
         """Below the recommended size: for tests only; reports warn about it."""
-        return self.bits < RECOMMENDED
+        return self.bits < RECOMMENDED_KEY
 
     @property
     def largest(self) -> int:
@@ -96,14 +95,14 @@ class PublicKey:
 
     @property
     def width(self) -> int:
-        """Bytes of a ciphertext."""
+        """ByteArray of a ciphertext."""
         return int(self._square.bit_length() + 7) // 8
 
     def encrypt(self, plain: Sequence[int] | NDArray[np.generic]) -> Ciphertexts:
         """One ciphertext for each signed integer, each with a mask of its own."""
         return Ciphertexts(self, self._masked(self._unmasked(plain)))
 
-    def ciphertexts(self, array: Bytes) -> Ciphertexts:
+    def ciphertexts(self, array: ByteArray) -> Ciphertexts:
         """Ciphertexts from the bytes that `Ciphertexts.to_array` made; anything else is refused."""
         rows = np.asarray(array)
         if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != self.width:
@@ -122,11 +121,6 @@ class PublicKey:
                 f"one of {len(values):,} ciphertexts shares a factor with n, so it is not a valid ciphertext"
             )
         return Ciphertexts(self, values)
-
-    def opens(self, ciphertexts: Ciphertexts, plain: Sequence[int], masks: Sequence[int]) -> bool:
-        """Whether these numbers and masks give exactly these ciphertexts: revealing both proves the numbers."""
-        made = zip(self._unmasked(plain), masks, strict=True)
-        return [a * gmpy2.powmod(r, self._n, self._square) % self._square for a, r in made] == list(ciphertexts.values)
 
     def _unmasked(self, plain: Sequence[int] | NDArray[np.generic]) -> list[mpz]:
         """1 + m n for every signed integer m, a negative one being n - |m|: a ciphertext with r = 1."""
@@ -191,13 +185,6 @@ class PrivateKey:
             raise BadInput("a decrypted number overflowed: the sums or products in it were too large for the key")
         return [number if number <= largest else number - key.n for number in numbers]
 
-    def masks(self, ciphertexts: Ciphertexts) -> list[int]:
-        """The r of every ciphertext (1 + m n) r^n, which together with m proves what is inside."""
-        _same(self.public, ciphertexts.key)
-        n = self._p * self._q
-        root = gmpy2.invert(n, (self._p - 1) * (self._q - 1))
-        return [int(gmpy2.powmod(value, root, n)) for value in ciphertexts.values]
-
     def _opened(self, values: Sequence[mpz]) -> list[int]:
         """Residues modulo n. The lists of powers are made without the interpreter's lock, so threads are enough."""
         p, q = self._p, self._q
@@ -245,14 +232,14 @@ class Ciphertexts:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, place: int | slice | IntArray | NDArray[np.bool_]) -> Ciphertexts:
+    def __getitem__(self, place: int | slice | IntArray | BoolArray) -> Ciphertexts:
         if isinstance(place, slice):
             return Ciphertexts(self.key, self.values[place])
         if isinstance(place, np.ndarray):
             return Ciphertexts(self.key, [self.values[i] for i in np.arange(len(self))[place].tolist()])
         return Ciphertexts(self.key, (self.values[place],))
 
-    def __add__(self, other: Ciphertexts | Plain) -> Ciphertexts:
+    def __add__(self, other: Ciphertexts | PlainNumbers) -> Ciphertexts:
         square = self.key._square
         if isinstance(other, Ciphertexts):
             _same(self.key, other.key)
@@ -265,13 +252,13 @@ class Ciphertexts:
     def __neg__(self) -> Ciphertexts:
         return Ciphertexts(self.key, inverses(self.values, self.key._square))
 
-    def __sub__(self, other: Ciphertexts | Plain) -> Ciphertexts:
+    def __sub__(self, other: Ciphertexts | PlainNumbers) -> Ciphertexts:
         return self + (-other if isinstance(other, Ciphertexts) else [-number for number in self._each(other)])
 
-    def __rsub__(self, other: Plain) -> Ciphertexts:
+    def __rsub__(self, other: PlainNumbers) -> Ciphertexts:
         return -self + other
 
-    def __mul__(self, scalars: Plain) -> Ciphertexts:
+    def __mul__(self, scalars: PlainNumbers) -> Ciphertexts:
         """Every secret times its own signed integer."""
         numbers, square = self._each(scalars), self.key._square
         flipped = [i for i, number in enumerate(numbers) if number < 0]
@@ -314,7 +301,7 @@ class Ciphertexts:
         """The same secrets under fresh masks, which hide what they were computed from."""
         return Ciphertexts(self.key, self.key._masked(self.values))
 
-    def to_array(self) -> Bytes:
+    def to_array(self) -> ByteArray:
         """Big-endian bytes of fixed width, one row for each ciphertext; `PublicKey.ciphertexts` reads them back."""
         width = self.key.width
         data = b"".join(value.to_bytes(width, "big") for value in self.values)
@@ -323,7 +310,7 @@ class Ciphertexts:
     def __repr__(self) -> str:
         return f"Ciphertexts({len(self):,} under {self.key})"
 
-    def _each(self, plain: Plain) -> list[int]:
+    def _each(self, plain: PlainNumbers) -> list[int]:
         """One integer for each ciphertext."""
         if isinstance(plain, int | np.integer):
             return [int(plain)] * len(self)
@@ -369,7 +356,9 @@ def _integers(plain: Sequence[int] | NDArray[np.generic]) -> list[int]:
     try:
         return [operator.index(number) for number in (plain.tolist() if isinstance(plain, np.ndarray) else plain)]
     except TypeError as error:
-        raise BadInput("expected a row of integers for ciphertexts; encode other numbers with FixedPoint") from error
+        raise BadInput(
+            "expected a row of integers for ciphertexts; round other numbers to fixed point first"
+        ) from error
 
 
 def _integer_matrix(matrix: Sequence[Sequence[int]] | NDArray[np.generic]) -> Integers:

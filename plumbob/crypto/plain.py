@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from plumbob.crypto import paillier
 from plumbob.errors import BadInput
-from plumbob.federation import IntArray
-
-Bytes = NDArray[np.uint8]
+from plumbob.federation import BoolArray, ByteArray, IntArray
 
 
 class NoKey:
@@ -36,7 +34,7 @@ class NoKey:
     def decrypt(self, batch: Plaintexts) -> list[int]:
         return list(batch.values)
 
-    def ciphertexts(self, array: Bytes) -> Plaintexts:
+    def ciphertexts(self, array: ByteArray) -> Plaintexts:
         return Plaintexts(integers(array))
 
 
@@ -55,14 +53,14 @@ class Plaintexts:
     def __iter__(self) -> Iterator[Plaintexts]:
         return (Plaintexts([value]) for value in self.values)
 
-    def __getitem__(self, place: int | slice | IntArray | NDArray[np.bool_]) -> Plaintexts:
+    def __getitem__(self, place: int | slice | IntArray | BoolArray) -> Plaintexts:
         if isinstance(place, slice):
             return Plaintexts(self.values[place])
         index = np.atleast_1d(np.asarray(place))
         chosen = np.flatnonzero(index) if index.dtype == np.bool_ else index
         return Plaintexts([self.values[int(i)] for i in chosen])
 
-    def __add__(self, other: Plaintexts | paillier.Plain) -> Plaintexts:
+    def __add__(self, other: Plaintexts | paillier.PlainNumbers) -> Plaintexts:
         return Plaintexts([a + b for a, b in zip(self.values, self._each(other), strict=True)])
 
     __radd__ = __add__
@@ -70,13 +68,13 @@ class Plaintexts:
     def __neg__(self) -> Plaintexts:
         return Plaintexts([-value for value in self.values])
 
-    def __sub__(self, other: Plaintexts | paillier.Plain) -> Plaintexts:
+    def __sub__(self, other: Plaintexts | paillier.PlainNumbers) -> Plaintexts:
         return Plaintexts([a - b for a, b in zip(self.values, self._each(other), strict=True)])
 
-    def __rsub__(self, other: paillier.Plain) -> Plaintexts:
+    def __rsub__(self, other: paillier.PlainNumbers) -> Plaintexts:
         return -self + other
 
-    def __mul__(self, scalars: paillier.Plain) -> Plaintexts:
+    def __mul__(self, scalars: paillier.PlainNumbers) -> Plaintexts:
         return Plaintexts([a * b for a, b in zip(self.values, self._each(scalars), strict=True)])
 
     __rmul__ = __mul__
@@ -98,10 +96,10 @@ class Plaintexts:
     def rerandomised(self) -> Plaintexts:
         return self
 
-    def to_array(self) -> Bytes:
+    def to_array(self) -> ByteArray:
         return as_bytes(self.values)
 
-    def _each(self, other: Plaintexts | paillier.Plain) -> Sequence[int]:
+    def _each(self, other: Plaintexts | paillier.PlainNumbers) -> Sequence[int]:
         if isinstance(other, Plaintexts):
             return other.values
         if isinstance(other, int):
@@ -111,7 +109,7 @@ class Plaintexts:
 
 Batch = paillier.Ciphertexts | Plaintexts
 KeyPair = paillier.PrivateKey | NoKey
-PublicKey = paillier.PublicKey | NoKey
+AnyPublicKey = paillier.PublicKey | NoKey
 
 
 def key_pair(bits: int) -> KeyPair:
@@ -126,7 +124,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
     return paillier.Ciphertexts(key, values) if isinstance(key, paillier.PublicKey) else Plaintexts(values)
 
 
-def as_bytes(values: Sequence[int]) -> Bytes:
+def as_bytes(values: Sequence[int]) -> ByteArray:
     """Signed integers of any size as rows of big-endian bytes, for a transcript.
 
     >>> integers(as_bytes([1, -300, 2**70]))

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from private_set_intersection import python as library
 
 from plumbob.errors import BadInput
+from plumbob.federation import ByteArray
 
-Bytes = NDArray[np.uint8]
-Send = Callable[[str, str, str, Bytes], Bytes]  # sender, receiver, name, payload -> what the receiver gets
+Send = Callable[[str, str, str, ByteArray], ByteArray]  # sender, receiver, name, payload -> what the receiver gets
 
 _UNUSED_RATE = 1e-9  # the library asks for a false-positive rate even where its exact structure has none
 
 
-def to_bytes(data: bytes) -> Bytes:
+def to_bytes(data: bytes) -> ByteArray:
     """A payload for the channel, which carries arrays only."""
     return np.frombuffer(data, dtype=np.uint8)
 
@@ -41,11 +41,11 @@ class Client:
         self._ids = _distinct(ids, "client")
         self._engine: Any = library.client.CreateWithNewKey(True)
 
-    def request(self) -> Bytes:
+    def request(self) -> ByteArray:
         """The client's ids, blinded, in the client's order."""
         return to_bytes(self._engine.CreateRequest(self._ids).SerializeToString())
 
-    def intersection(self, setup: Bytes, response: Bytes) -> NDArray[np.int64]:
+    def intersection(self, setup: ByteArray, response: ByteArray) -> NDArray[np.int64]:
         """Which of the client's ids the server has, as sorted indices."""
         found = self._engine.GetIntersection(
             _parse(library.ServerSetup(), setup, "setup"), _parse(library.Response(), response, "response")
@@ -53,14 +53,14 @@ class Client:
         return np.sort(np.array(found, dtype=np.int64))
 
 
-class Server:
+class PsiServer:
     """The side that only answers. Its key exists only in this object."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self._ids = _distinct(ids, "server")
         self._engine: Any = library.server.CreateWithNewKey(True)
 
-    def answer(self, request: Bytes) -> tuple[Bytes, Bytes]:
+    def answer(self, request: ByteArray) -> tuple[ByteArray, ByteArray]:
         """The server's own blinded ids, and the client's blinded a second time."""
         message: Any = _parse(library.Request(), request, "request")
         count = len(message.encrypted_elements)
@@ -74,7 +74,7 @@ def intersect(
     send: Send, client: str, client_ids: Sequence[str], server: str, server_ids: Sequence[str]
 ) -> NDArray[np.int64]:
     """Run the three messages of the protocol through `send`; the client's indices that the server shares, sorted."""
-    curious, answering = Client(client_ids), Server(server_ids)
+    curious, answering = Client(client_ids), PsiServer(server_ids)
     request = send(client, server, "psi request", curious.request())
     setup, response = answering.answer(request)
     setup = send(server, client, "psi setup", setup)
@@ -91,7 +91,7 @@ def _distinct(ids: Sequence[str], role: str) -> list[str]:
     return listed
 
 
-def _parse(message: Any, payload: Bytes, name: str) -> Any:
+def _parse(message: Any, payload: ByteArray, name: str) -> Any:
     """Parse a protobuf message; damaged bytes are reported as such."""
     from google.protobuf.message import DecodeError
 

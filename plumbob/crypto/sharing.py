@@ -22,8 +22,8 @@ from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 
 SERVERS = 3
-BITS = 20  # after the binary point
-PRIME = 2**127 - 1  # far above any sum of products
+SHARED_FRACTION_BITS = 20  # after the binary point
+SHARING_PRIME = 2**127 - 1  # far above any sum of products
 _LIMB = 64
 
 
@@ -38,40 +38,41 @@ def _library() -> tuple[Any, Any]:
     finally:
         sys.argv, root.handlers[:] = arguments, handlers
         root.setLevel(level)
-    return thresha, finfields.GF(PRIME)
+    return thresha, finfields.GF(SHARING_PRIME)
 
 
 def shares_of(numbers: FloatArray) -> list[Any]:
     """One matrix of field elements (Python integers) for each server; each alone is uniformly random."""
-    return dealt(np.rint(numbers * 2**BITS).astype(np.int64).astype(object))
+    return dealt(np.rint(numbers * 2**SHARED_FRACTION_BITS).astype(np.int64).astype(object))
 
 
 def dealt(integers: Any) -> list[Any]:
     """Shares of a matrix of Python integers."""
     sharing, field = _library()
-    parts = sharing.np_random_split(field, (integers % PRIME).ravel(), 1, SERVERS)
+    parts = sharing.np_random_split(field, (integers % SHARING_PRIME).ravel(), 1, SERVERS)
     return [np.asarray(part, dtype=object).reshape(integers.shape) for part in parts]
 
 
 def product_of(left: list[Any], right: list[Any]) -> FloatArray:
     """left' right, opened."""
-    return np.array(integer_product_of(left, right) / 4**BITS, dtype=np.float64)
+    return np.array(integer_product_of(left, right) / 4**SHARED_FRACTION_BITS, dtype=np.float64)
 
 
 def integer_product_of(left: list[Any], right: list[Any]) -> Any:
     """left' right as integers: each server works on its own shares, then masks, then shows."""
     sharing, field = _library()
     shape = left[0].shape[1], right[0].shape[1]
-    local = [(a.T @ b) % PRIME for a, b in zip(left, right, strict=True)]
+    local = [(a.T @ b) % SHARING_PRIME for a, b in zip(left, right, strict=True)]
     zeros = np.zeros(shape[0] * shape[1], dtype=object)
     for _ in range(SERVERS):  # every server deals one parabola through 0; one honest server is enough to hide
         mask = sharing.np_random_split(field, zeros, SERVERS - 1, SERVERS)
         local = [
-            (part + np.asarray(one, dtype=object).reshape(shape)) % PRIME for part, one in zip(local, mask, strict=True)
+            (part + np.asarray(one, dtype=object).reshape(shape)) % SHARING_PRIME
+            for part, one in zip(local, mask, strict=True)
         ]
     points = [(i + 1, [int(value) for value in part.ravel()]) for i, part in enumerate(local)]
-    opened = [int(value) % PRIME for value in sharing.recombine(field, points)]
-    signed = [value - PRIME if value > PRIME // 2 else value for value in opened]
+    opened = [int(value) % SHARING_PRIME for value in sharing.recombine(field, points)]
+    signed = [value - SHARING_PRIME if value > SHARING_PRIME // 2 else value for value in opened]
     return np.array(signed, dtype=object).reshape(shape)
 
 

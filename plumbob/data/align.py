@@ -17,17 +17,18 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from plumbob.crypto.psi import Bytes, Send, intersect, to_bytes
+from plumbob.crypto.psi import Send, intersect, to_bytes
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, suggest
+from plumbob.federation import ByteArray
 
 HOW = ("psi", "ids")
-FEWEST = 20  # shared rows below which no model and no audit means anything
+FEWEST_SHARED_ROWS = 20  # shared rows below which no model and no audit means anything
 
-_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+_WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
 
 
-def pass_on(sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
+def pass_on(sender: str, receiver: str, name: str, payload: ByteArray) -> ByteArray:
     """The simplest channel: the receiver gets what was sent, and nothing is recorded."""
     return payload
 
@@ -73,7 +74,7 @@ def _canonical(cell: object) -> str:
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     text = str(cell).strip()
-    whole = _WHOLE.fullmatch(text)
+    whole = _WHOLE_NUMBER.fullmatch(text)
     return whole[1] if whole else text
 
 
@@ -143,18 +144,18 @@ def _check_overlap(
     shared: int, ours: Sequence[str], theirs: Iterable[str], asked: Sequence[str], columns: Mapping[str, str]
 ) -> None:
     """Refuse too small an overlap and name the likely reason; both files are local, so nothing is revealed."""
-    if shared >= FEWEST:
+    if shared >= FEWEST_SHARED_ROWS:
         return
     theirs = list(theirs)
     names = f"{', '.join(repr(party) for party in asked[:-1])} and {asked[-1]!r}"
     kinds = sorted({columns[party] for party in asked})
     check = f"check the id column{'s' if len(kinds) > 1 else ''} {' and '.join(repr(kind) for kind in kinds)}"
-    if len({one.lstrip("0") for one in ours} & {one.lstrip("0") for one in theirs}) >= FEWEST:
+    if len({one.lstrip("0") for one in ours} & {one.lstrip("0") for one in theirs}) >= FEWEST_SHARED_ROWS:
         check += "; some files have leading zeros in their ids, others do not"
     counts = f"{shared:,} of {len(ours):,} and {len(theirs):,} rows shared"
     if shared == 0:
         raise BadInput(f"ids of {names} do not overlap: {counts}; {check}")
-    raise BadInput(f"ids of {names} overlap too little: {counts}, expected at least {FEWEST}; {check}")
+    raise BadInput(f"ids of {names} overlap too little: {counts}, expected at least {FEWEST_SHARED_ROWS}; {check}")
 
 
 def _take(frame: pd.DataFrame, rows: Mapping[str, int], shared: Sequence[str], column: str) -> pd.DataFrame:
@@ -163,9 +164,9 @@ def _take(frame: pd.DataFrame, rows: Mapping[str, int], shared: Sequence[str], c
     return frame.iloc[index, kept].reset_index(drop=True)
 
 
-def _pack(ids: Sequence[str]) -> Bytes:
+def _pack(ids: Sequence[str]) -> ByteArray:
     return to_bytes(json.dumps(list(ids), ensure_ascii=False).encode())
 
 
-def _unpack(payload: Bytes) -> list[str]:
+def _unpack(payload: ByteArray) -> list[str]:
     return [str(one) for one in json.loads(np.asarray(payload, dtype=np.uint8).tobytes())]

@@ -31,7 +31,7 @@ from plumbob.data.catalogue import DataSet
 from plumbob.data.registry import cache_folder, content_digest, data_folder, find, is_intact
 from plumbob.errors import BadInput
 
-LIMIT = 500_000_000  # bytes of one download, and of one unpacked member
+MOST_DOWNLOADED_BYTES = 500_000_000  # bytes of one download, and of one unpacked member
 TIMEOUT = 30.0  # seconds without an answer
 _BLOCK = 1 << 16
 
@@ -142,7 +142,7 @@ def _fetch_to(target: Path, entry: DataSet, urls: Sequence[str]) -> None:
 # download
 
 
-def download(url: str, target: Path, *, limit: int = LIMIT) -> Path:
+def download(url: str, target: Path, *, limit: int = MOST_DOWNLOADED_BYTES) -> Path:
     """Download a URL to a file, completely or with an error; the caller removes its folder on failure."""
     if urlsplit(url).scheme not in ("http", "https"):
         raise BadInput(f"cannot fetch '{url}': expected a URL that begins with https:// or http://")
@@ -285,8 +285,8 @@ def _gunzipped(data: bytes) -> bytes:
 
 def _limited(stream: IO[bytes] | gzip.GzipFile) -> bytes:
     """All bytes of a compressed stream, unless it is a decompression bomb."""
-    data = stream.read(LIMIT + 1)
-    if len(data) > LIMIT:
+    data = stream.read(MOST_DOWNLOADED_BYTES + 1)
+    if len(data) > MOST_DOWNLOADED_BYTES:
         raise ValueError("a member unpacks to more than the limit")
     return data
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from plumbob.data.recognise import FEW, Cells, count, recognise
+from plumbob.data.recognise import FEW_DISTINCT, RecognisedColumn, count, recognise
 from plumbob.errors import BadInput
 
 
-def label_of(series: pd.Series, name: str, bins: int | None, where: str, note: Callable[[str], None]) -> Cells:
+def label_of(
+    series: pd.Series, name: str, bins: int | None, where: str, note: Callable[[str], None]
+) -> RecognisedColumn:
     """The label as class indices (values) and class names (words)."""
     cells = recognise(series, name, where, is_label=True)
     gaps = int(cells.missing.sum())
@@ -21,7 +23,7 @@ def label_of(series: pd.Series, name: str, bins: int | None, where: str, note: C
     if bins is not None:
         return _binned(cells, bins, where, note)
     distinct = len(np.unique(cells.values))
-    if cells.kind == "date" or cells.kind == "text" or (not cells.words and distinct > FEW):
+    if cells.kind == "date" or cells.kind == "text" or (not cells.words and distinct > FEW_DISTINCT):
         kind = {"date": "dates", "text": "distinct texts"}.get(cells.kind, "distinct numbers")
         mend = "bin it: set 'label_bins'" if kind == "distinct numbers" else "name another label"
         raise BadInput(f"{where}: label '{name}' has {distinct:,} {kind}, too many for classes; {mend}")
@@ -30,7 +32,7 @@ def label_of(series: pd.Series, name: str, bins: int | None, where: str, note: C
     return used_classes(cells, where)
 
 
-def used_classes(cells: Cells, where: str) -> Cells:
+def used_classes(cells: RecognisedColumn, where: str) -> RecognisedColumn:
     """Renumber the classes that occur; at least two must."""
     used, codes = np.unique(cells.values, return_inverse=True)
     if len(used) < 2:
@@ -43,7 +45,7 @@ def _class_name(value: float) -> str:
     return str(int(value)) if value == int(value) else str(float(value))
 
 
-def _binned(cells: Cells, bins: int, where: str, note: Callable[[str], None]) -> Cells:
+def _binned(cells: RecognisedColumn, bins: int, where: str, note: Callable[[str], None]) -> RecognisedColumn:
     """Classes of about equal size, `q1` the lowest; a value on a boundary belongs to the lower class."""
     if cells.words or cells.kind == "date":
         raise BadInput(f"{where}: label '{cells.name}' is not numeric, so it cannot be split into {bins} bins")

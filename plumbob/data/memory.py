@@ -14,9 +14,10 @@ from plumbob.errors import BadInput
 
 VARIABLE = "PLUMBOB_MEMORY"
 HEAD = 2**20  # bytes that are looked at
-TEXT, CELL = 10.0, 12.0  # bytes of memory for a byte of text, and for a cell, at the peak of reading and preparing
+# Bytes of memory for a byte of text, and for a cell, at the peak of reading and preparing
+BYTES_PER_TEXT_BYTE, BYTES_PER_CELL = 10.0, 12.0
 PARQUET = 4.0  # for a byte of columns as they are stored before compression
-SMALL = 2**24  # bytes of need that are never refused: everything else takes more
+NEVER_REFUSED_BYTES = 2**24  # bytes of need that are never refused: everything else takes more
 
 _LIMITS = (  # of a container: the limit, what is used, and how its statistics call files that can be let go
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "inactive_file"),
@@ -71,7 +72,7 @@ def text_need(path: Path) -> int:
         else:
             head = raw.read(HEAD)
     separators = max(head.count(mark) for mark in (b",", b";", b"\t", b"|")) + head.count(b"\n")
-    return int(size * (TEXT + CELL * separators / max(1, len(head))))
+    return int(size * (BYTES_PER_TEXT_BYTE + BYTES_PER_CELL * separators / max(1, len(head))))
 
 
 def parquet_need(path: Path) -> int:
@@ -80,13 +81,13 @@ def parquet_need(path: Path) -> int:
 
     about = pyarrow.parquet.ParquetFile(path).metadata
     stored = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    return int(PARQUET * stored + CELL * about.num_rows * about.num_columns)
+    return int(PARQUET * stored + BYTES_PER_CELL * about.num_rows * about.num_columns)
 
 
 def check(path: Path, need: int) -> None:
     """Refuse a table that does not fit."""
     room = available()
-    if need > max(room, SMALL):
+    if need > max(room, NEVER_REFUSED_BYTES):
         raise BadInput(
             f"'{path}' needs about {in_words(need)} of memory and {in_words(room)} are free; "
             "read a part of its rows ('sample' in the plan's data, --sample of init) or use a larger machine"

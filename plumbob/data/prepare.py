@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from plumbob.data.label import label_of, used_classes
-from plumbob.data.recognise import BoolArray, Cells, count, recognise
+from plumbob.data.recognise import RecognisedColumn, count, recognise
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import Column, FloatArray, Table
+from plumbob.federation import BoolArray, Column, FloatArray, Table
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "categories": ("ordinal", "onehot", "drop"),
@@ -144,13 +144,13 @@ def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str]
     return frame
 
 
-def _features(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> list[Cells]:
+def _features(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> list[RecognisedColumn]:
     """Every column but the label and the ignored ones, recognised."""
     skipped = {label, *ignore}
     return [recognise(frame[name], name, where) for name in frame.columns if name not in skipped]
 
 
-def _usable(cells: Iterable[Cells], rules: Rules, notes: _Notes) -> list[Cells]:
+def _usable(cells: Iterable[RecognisedColumn], rules: Rules, notes: _Notes) -> list[RecognisedColumn]:
     """Columns that may become features; the others are dropped with a note."""
     kept = []
     for one in cells:
@@ -164,7 +164,7 @@ def _usable(cells: Iterable[Cells], rules: Rules, notes: _Notes) -> list[Cells]:
     return kept
 
 
-def _unusable(cells: Cells, rules: Rules) -> str:
+def _unusable(cells: RecognisedColumn, rules: Rules) -> str:
     if cells.kind == "identifier":
         return "dropped as identifiers"
     if cells.kind == "text":
@@ -179,12 +179,12 @@ def _unusable(cells: Cells, rules: Rules) -> str:
 # missing cells
 
 
-def _without_gaps(cells: list[Cells], rules: Rules, where: str, notes: _Notes) -> list[Cells]:
+def _without_gaps(cells: list[RecognisedColumn], rules: Rules, where: str, notes: _Notes) -> list[RecognisedColumn]:
     """Columns with their missing cells refused, filled, or dropped; `drop_rows` leaves them for later."""
     return [whole for one in cells if (whole := _without_gap(one, rules, where, notes)) is not None]
 
 
-def _without_gap(cells: Cells, rules: Rules, where: str, notes: _Notes) -> Cells | None:
+def _without_gap(cells: RecognisedColumn, rules: Rules, where: str, notes: _Notes) -> RecognisedColumn | None:
     gaps = int(cells.missing.sum())
     if not gaps:
         return cells
@@ -206,7 +206,7 @@ def _without_gap(cells: Cells, rules: Rules, where: str, notes: _Notes) -> Cells
     return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values))
 
 
-def _middle(cells: Cells) -> float:
+def _middle(cells: RecognisedColumn) -> float:
     """Median of an ordered column; the most frequent value where values have no order."""
     present = cells.values[~cells.missing]
     if cells.kind in ("number", "date"):
@@ -215,7 +215,7 @@ def _middle(cells: Cells) -> float:
     return float(values[np.argmax(counts)])
 
 
-def _complete(cells: Iterable[Cells], rows: int) -> BoolArray:
+def _complete(cells: Iterable[RecognisedColumn], rows: int) -> BoolArray:
     keep = np.ones(rows, dtype=np.bool_)
     for one in cells:
         keep &= ~one.missing
@@ -223,8 +223,8 @@ def _complete(cells: Iterable[Cells], rows: int) -> BoolArray:
 
 
 def _drop_rows(
-    cells: list[Cells], target: Cells | None, rows: int, where: str, notes: _Notes
-) -> tuple[list[Cells], Cells | None]:
+    cells: list[RecognisedColumn], target: RecognisedColumn | None, rows: int, where: str, notes: _Notes
+) -> tuple[list[RecognisedColumn], RecognisedColumn | None]:
     keep = _complete(cells, rows)
     if keep.all():
         return cells, target
@@ -237,7 +237,7 @@ def _drop_rows(
 # encoding
 
 
-def _encode(cells: list[Cells], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
+def _encode(cells: list[RecognisedColumn], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
     """The final columns and their values in one array."""
     cells = [_compact(one) for one in cells]
     kept = [one for one in cells if not _dropped_as_constant(one, rules, notes)]
@@ -255,7 +255,7 @@ def _encode(cells: list[Cells], rules: Rules, notes: _Notes) -> tuple[list[Colum
     return columns, values
 
 
-def _spelt(cells: Sequence[Cells], rules: Rules) -> dict[str, str]:
+def _spelt(cells: Sequence[RecognisedColumn], rules: Rules) -> dict[str, str]:
     """Names that models give to indicators, `city=Oslo` or `city_Oslo`, and ours, which do not reveal the value."""
     onehot = [_compact(one) for one in cells if _is_onehot(one, rules)]
     places = [(one.name, word, i) for one in onehot for i, word in enumerate(one.words, 1)]
@@ -272,7 +272,7 @@ def _check_names(columns: Sequence[Column], where: str) -> None:
         seen.add(column.name)
 
 
-def _compact(cells: Cells) -> Cells:
+def _compact(cells: RecognisedColumn) -> RecognisedColumn:
     """Remove the codes of values that no row has any more, since their rows were dropped."""
     if not cells.words:
         return cells
@@ -282,7 +282,7 @@ def _compact(cells: Cells) -> Cells:
     return replace(cells, words=tuple(cells.words[i] for i in used), values=codes.astype(np.float64))
 
 
-def _dropped_as_constant(cells: Cells, rules: Rules, notes: _Notes) -> bool:
+def _dropped_as_constant(cells: RecognisedColumn, rules: Rules, notes: _Notes) -> bool:
     if cells.values.min() < cells.values.max():
         return False
     if rules.constant == "keep":
@@ -292,11 +292,11 @@ def _dropped_as_constant(cells: Cells, rules: Rules, notes: _Notes) -> bool:
     return True
 
 
-def _is_onehot(cells: Cells, rules: Rules) -> bool:
+def _is_onehot(cells: RecognisedColumn, rules: Rules) -> bool:
     return cells.kind == "category" and rules.categories == "onehot"
 
 
-def _columns(cells: Cells, rules: Rules, notes: _Notes) -> list[Column]:
+def _columns(cells: RecognisedColumn, rules: Rules, notes: _Notes) -> list[Column]:
     low, high = float(cells.values.min()), float(cells.values.max())
     if _is_onehot(cells, rules):
         notes.column("categories turned into one indicator per value", cells.name)

@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from plumbob.errors import BadInput
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 
 IDENTIFIERS = frozenset({"id", "url", "uuid", "", "unnamed: 0"})  # the last two: a row index saved without a name
-FEW = 50  # distinct values that make a category or a class, however small the table
+FEW_DISTINCT = 50  # distinct values that make a category or a class, however small the table
 SHARE = 0.05  # or this share of the rows
-MANY = 1_000  # but never more than these
+MOST_CATEGORIES = 1_000  # but never more than these
 DISTINCT = 0.9  # share of distinct texts that makes a key of a column
 MOSTLY = 0.8  # share of number cells above which the other cells are mistakes
-SMALL = 20  # rows below which "nearly all distinct" says nothing
+SMALL_TABLE_ROWS = 20  # rows below which "nearly all distinct" says nothing
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -53,11 +52,9 @@ _DATE_FORMATS = (
 )
 _ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T]\d{2}:\d{2}.*)?)?")
 
-BoolArray = NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
-class Cells:
+class RecognisedColumn:
     """One recognised column: its numbers (codes for words), and where they are missing (NaN)."""
 
     name: str
@@ -70,14 +67,14 @@ class Cells:
     def missing(self) -> BoolArray:
         return np.isnan(self.values)
 
-    def rows(self, keep: BoolArray) -> Cells:
+    def rows(self, keep: BoolArray) -> RecognisedColumn:
         return replace(self, values=self.values[keep])
 
 
-def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> Cells:
+def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> RecognisedColumn:
     """What kind of column this is, and its cells as numbers or codes."""
     if name.lower() in IDENTIFIERS and not is_label:
-        return Cells(name, "identifier", np.zeros(len(series)))
+        return RecognisedColumn(name, "identifier", np.zeros(len(series)))
     series = _plain(series, name, where)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return _dates(series, name, "")
@@ -117,14 +114,14 @@ def _is_word(cell: object) -> bool:
     return bool(np.isscalar(cell)) and not isinstance(cell, bytes)
 
 
-def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> Cells:
+def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> RecognisedColumn:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise BadInput(
             f"{where}: column '{name}' has {count(len(infinite), 'infinite value')}, the first in row "
             f"{infinite[0] + 1:,}; replace them or leave the cells empty"
         )
-    return Cells(name, "binary" if two_valued(values) else "number", values, (), remark)
+    return RecognisedColumn(name, "binary" if two_valued(values) else "number", values, (), remark)
 
 
 def two_valued(values: FloatArray) -> bool:
@@ -135,12 +132,12 @@ def two_valued(values: FloatArray) -> bool:
     return bool(low < high and np.all((present == low) | (present == high)))
 
 
-def _words(series: pd.Series, name: str, where: str, is_label: bool) -> Cells:
+def _words(series: pd.Series, name: str, where: str, is_label: bool) -> RecognisedColumn:
     """A text column: numbers or dates stored as text, categories, or free text."""
     codes, raw = pd.factorize(series)
     words, codes = _merged(codes, [str(word).strip() for word in raw])
     if not words:
-        return Cells(name, "number", np.full(len(series), np.nan))
+        return RecognisedColumn(name, "number", np.full(len(series), np.nan))
     numbers = _numbers_in_text(codes, words, name, where, is_label)
     if numbers is not None:
         return numbers
@@ -148,7 +145,7 @@ def _words(series: pd.Series, name: str, where: str, is_label: bool) -> Cells:
     if dates is not None:
         return dates
     values = np.where(codes < 0, np.nan, codes.astype(np.float64))
-    return Cells(name, _kind_of_words(len(words), int(np.sum(codes >= 0))), values, words)
+    return RecognisedColumn(name, _kind_of_words(len(words), int(np.sum(codes >= 0))), values, words)
 
 
 def _merged(codes: IntArray, raw: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
@@ -162,15 +159,17 @@ def _merged(codes: IntArray, raw: Sequence[str]) -> tuple[tuple[str, ...], IntAr
 def _kind_of_words(distinct: int, rows: int) -> str:
     if distinct == 2:
         return "binary"
-    key_like = rows >= SMALL and distinct >= DISTINCT * rows
+    key_like = rows >= SMALL_TABLE_ROWS and distinct >= DISTINCT * rows
     return "category" if distinct <= most_words(rows) and not key_like else "text"
 
 
 def most_words(rows: int) -> int:
-    return max(FEW, min(MANY, int(SHARE * rows)))
+    return max(FEW_DISTINCT, min(MOST_CATEGORIES, int(SHARE * rows)))
 
 
-def _numbers_in_text(codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool) -> Cells | None:
+def _numbers_in_text(
+    codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool
+) -> RecognisedColumn | None:
     """Numbers stored as text; numbers mixed with words are an error for the owner to fix."""
     parsed = np.array([_number(word) for word in words] + [np.nan])
     gaps = np.array([word.lower() in _NO_NUMBER for word in words] + [True])
@@ -205,7 +204,7 @@ def _number(word: str) -> float:
     return float(word) if _INFINITE.fullmatch(word) else np.nan
 
 
-def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> Cells | None:
+def _dates_in_text(codes: IntArray, words: Sequence[str], name: str) -> RecognisedColumn | None:
     """Text in which every value is a date of the same format, except for markers of missing ones."""
     told = [i for i, word in enumerate(words) if word.lower() not in _NO_NUMBER]
     real = [words[i] for i in told]
@@ -236,10 +235,10 @@ def _spelt(form: str) -> str:
     return form
 
 
-def _dates(series: pd.Series, name: str, remark: str) -> Cells:
+def _dates(series: pd.Series, name: str, remark: str) -> RecognisedColumn:
     """Days since the column's earliest date."""
     days = (series - series.min()) / pd.Timedelta(days=1)
-    return Cells(name, "date", days.to_numpy(dtype=np.float64, na_value=np.nan), (), remark)
+    return RecognisedColumn(name, "date", days.to_numpy(dtype=np.float64, na_value=np.nan), (), remark)
 
 
 def count(number: int, noun: str) -> str:

@@ -29,7 +29,7 @@ from plumbob.errors import BadInput, suggest
 
 Hashes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
-BATCH = 20_000  # rows looked at together
+ROWS_SAMPLED_AT_ONCE = 20_000  # rows looked at together
 
 
 def read_sample(
@@ -109,7 +109,7 @@ def _text_ids(path: Path, id_column: str | None) -> Iterator[list[str]]:
     _, header = next(rows), next(rows)
     place = None if id_column is None else _place(path, header, id_column)
     number = counted()
-    while batch := list(islice(rows, BATCH)):
+    while batch := list(islice(rows, ROWS_SAMPLED_AT_ONCE)):
         ids = [str(next(number)) for _ in batch] if place is None else [row[place] for row in batch]
         yield ids if place is None else canonical(pd.Series(ids, dtype=object))
 
@@ -129,7 +129,7 @@ def _sampled_text(path: Path, wanted: Mask, text: Sequence[str]) -> pd.DataFrame
 
 def _parquet_batches(path: Path, columns: list[str] | None) -> Iterator[pd.DataFrame]:
     try:
-        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(BATCH, columns=columns):
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(ROWS_SAMPLED_AT_ONCE, columns=columns):
             yield batch.to_pandas()
     except (pyarrow.ArrowException, OSError) as error:
         raise BadInput(f"'{path}' is not a readable Parquet file") from error

@@ -139,7 +139,7 @@ class Watched(PredictionProtocol):
     def __init__(self, inner: PredictionProtocol) -> None:
         self.inner = inner
         # It speaks under the inner protocol's name, so that attacks and transcripts see no other protocol.
-        self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]
+        self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]  # of this one only
 
     def fit(
         self,

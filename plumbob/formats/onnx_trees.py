@@ -14,8 +14,8 @@ from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.formats.own_model import MOST_CLASSES, MOST_NODES, averaged, checked_depth, single
 from plumbob.protocols import Model
-from plumbob.protocols.scores._trees import Plain
 from plumbob.protocols.scores.boosted_trees import added_up
+from plumbob.protocols.trees import Plain
 
 STRICT = {
     "BRANCH_LEQ": (False, True),

@@ -14,10 +14,10 @@ import numpy as np
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Column, FloatArray, IntArray
 from plumbob.protocols import Model
-from plumbob.protocols.scores._trees import DEEPEST, Forest, Plain, Trees
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
+from plumbob.protocols.trees import DEEPEST, Forest, Plain, Trees
 
 MOST_NODES = 2**24  # of all trees together, each as a full binary tree
 MOST_INPUTS, MOST_CLASSES = 1_000_000, 10_000

@@ -14,10 +14,10 @@ import numpy as np
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.formats.own_model import OwnModel, averaged, checked_depth, pulled_back, rescaled, single
-from plumbob.protocols.scores._trees import Plain, Trees, plain
 from plumbob.protocols.scores.boosted_trees import BoostedModel, added_up, boosted
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
+from plumbob.protocols.trees import Plain, Trees, plain
 from plumbob.trust import Trust
 
 KNOWN = (

@@ -30,7 +30,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ClaimFigure:
     """The figure of a claim's check, to compare with the paper's figure of the same number."""
 
     title: str
@@ -40,7 +40,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """The result of a check: whether the claim holds, the figures, and why not (or other remarks)."""
 
     holds: bool | None  # None: inconclusive
@@ -48,7 +48,7 @@ class Check:
     expected: str
     trials: int
     why: str = ""
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[ClaimFigure, ...] = ()
     sheets: tuple[tuple[str, bytes], ...] = ()  # pictures by name, as PNG; kept as files beside the outcome
 
 
@@ -92,7 +92,7 @@ class Claim:
     id: str
     where: str
     summary: str
-    check: Callable[[Scale, int], Check]
+    check: Callable[[Scale, int], CheckResult]
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ class Outcome:
     seed: int
     seconds: float
     version: str = ""  # of Plumbob; an outcome of another version is computed anew
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[ClaimFigure, ...] = ()
 
     def to_line(self) -> str:
         return json.dumps(asdict(self))
@@ -122,7 +122,7 @@ class Outcome:
     def read(cls, path: Path) -> Outcome:
         raw = json.loads(path.read_text(encoding="utf-8"))
         drawn = tuple(
-            Figure(**figure | {"curves": [Curve(**curve) for curve in figure["curves"]]})
+            ClaimFigure(**figure | {"curves": [Curve(**curve) for curve in figure["curves"]]})
             for figure in raw.pop("figures")
         )
         return cls(**raw, figures=drawn)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from plumbob.auditing.summarise import group
-from plumbob.papers.claims import Claim, Figure, Outcome
+from plumbob.papers.claims import Claim, ClaimFigure, Outcome
 from plumbob.report.charts import Axis, Point, Series, line_chart, nice_top
 
-STYLE = """<style>
+RESULTS_STYLE = """<style>
 .chart{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b2430}.tick,.axis{fill:#5b6472;font-size:11.5px}
 .end{text-anchor:end}.middle{text-anchor:middle}.grid,.lead{stroke:#dfe3e8;fill:none}.zero{stroke:#5b6472;fill:none}
 .s0{--t:#c03f0c}.base{--t:#6a7380}text.s0{fill:#c03f0c;font-weight:600}text.base{fill:#5b6472}
@@ -80,7 +80,7 @@ def _page(
     return "\n".join(lines) + "\n"
 
 
-def draw(figure: Figure) -> str:
+def draw(figure: ClaimFigure) -> str:
     """A figure as a picture of its own."""
     top = nice_top(max(y + m for c in figure.curves for y, m in zip(c.y, c.margin or [0.0] * len(c.y), strict=True)))
     inside = (
@@ -99,7 +99,7 @@ def draw(figure: Figure) -> str:
         series.append(Series(curve.name, points, 0 if curve.margin else i, dashed=curve.margin is None))
     drawing = str(line_chart(series, x, y, f"{figure.title}: {figure.y}"))
     head, body = drawing.split(">", 1)
-    return f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{body}'
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{RESULTS_STYLE}{body}'
 
 
 def _sentence(text: str) -> str:

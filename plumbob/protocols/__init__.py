@@ -3,7 +3,7 @@
     scores/       joint prediction                      embeddings/   split networks, cut at a layer
     gradients/    split training with a server          sums/         encrypted training, boosting
 
-`plumbob/targets/` adds real frameworks. All speak through one transcript.
+Shared: `networks` and `trees`. `plumbob/targets/` adds real frameworks. All speak through one transcript.
 """
 
 from __future__ import annotations

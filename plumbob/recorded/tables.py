@@ -14,7 +14,7 @@ import pandas as pd
 
 from plumbob.bundle import Array
 from plumbob.data.prepare import Rules, prepare
-from plumbob.data.recognise import FEW
+from plumbob.data.recognise import FEW_DISTINCT
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Federation, IntArray, Party
 
@@ -73,7 +73,7 @@ def classes_of(label: Any) -> tuple[IntArray, tuple[str, ...]]:
     names, codes = np.unique(values if values.dtype.kind in "biuf" else values.astype(str), return_inverse=True)
     if len(names) < 2:
         raise BadInput("label: it has only one value; a model needs at least two classes")
-    if len(names) > max(FEW, len(values) // 20):
+    if len(names) > max(FEW_DISTINCT, len(values) // 20):
         raise BadInput(
             f"label: {len(names):,} distinct values are too many for classes; bin them, for example into quartiles"
         )

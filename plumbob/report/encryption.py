@@ -9,7 +9,7 @@ import numpy as np
 
 from plumbob.auditing.finding import Finding
 from plumbob.auditing.summarise import group
-from plumbob.crypto.paillier import RECOMMENDED
+from plumbob.crypto.paillier import RECOMMENDED_KEY
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list
 from plumbob.report.protection import size
@@ -34,7 +34,7 @@ class Encryption:
         on = f"encryption is on ({self.cipher})"
         if self.cipher in UNENCRYPTED:
             on = "encryption is off" if self.cipher == "none" else f"messages cross {self.cipher}"
-        short = f" A key below {RECOMMENDED:,} bits is too short today." if self.weak else ""
+        short = f" A key below {RECOMMENDED_KEY:,} bits is too short today." if self.weak else ""
         return f"{label(self.protocol)[:1].upper()}{label(self.protocol)[1:]}: {on}. {self.helps}{short}"
 
     @property
@@ -51,7 +51,7 @@ def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Enc
     for protocol, parts in group([f for f in findings if f.encryption], lambda f: f.protocol).items():
         cipher = parts[0].encryption
         scenes = [answer for answer in found if answer.situation.protocol == protocol]
-        weak = 0 < parts[0].key_bits < RECOMMENDED
+        weak = 0 < parts[0].key_bits < RECOMMENDED_KEY
         names = list(dict.fromkeys(name for finding in parts for name in finding.bytes_by_party))
         sent = {name: round(float(np.mean([f.bytes_by_party.get(name, 0) for f in parts]))) for name in names}
         seconds = float(np.mean([f.train_seconds for f in parts]))

@@ -10,24 +10,7 @@ import numpy as np
 from plumbob.correlation import correlations, standardised
 from plumbob.federation import FloatArray, IntArray
 
-EXACT = 1e-6  # a cell this close, in units of its range, counts as recovered
-
-
-def column_errors(guess: FloatArray, truth: FloatArray) -> FloatArray:
-    """Mean squared error of each column; their mean is the papers' MSE per feature (luo2021, Eq 10)."""
-    return np.asarray(np.mean((guess - truth) ** 2, axis=0))
-
-
-def row_errors(guess: FloatArray, truth: FloatArray) -> FloatArray:
-    """Mean squared error of each row."""
-    return np.asarray(np.mean((guess - truth) ** 2, axis=1))
-
-
-def r_squared(errors: FloatArray, truth: FloatArray) -> FloatArray:
-    """1 - MSE / variance: 0 is as good as the column's true mean, 1 is exact; 0 for a constant column."""
-    variance = truth.var(axis=0)
-    varies = variance > 1e-15
-    return np.where(varies, 1 - errors / np.where(varies, variance, 1), 0.0)
+EXACT_CELL = 1e-6  # a cell this close, in units of its range, counts as recovered
 
 
 def within(guess: FloatArray, truth: FloatArray, tolerance: float) -> FloatArray:

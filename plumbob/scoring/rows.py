@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.federation import FloatArray, IntArray
-from plumbob.scoring.metrics import EXACT
+from plumbob.scoring.metrics import EXACT_CELL
 
-TOLERANCES = {"exact": EXACT, "1": 0.01, "5": 0.05}  # in units of the range
-SHARES = {"any": 0.0, "half": 0.5, "all": 1.0}
+TOLERANCES = {"exact": EXACT_CELL, "1": 0.01, "5": 0.05}  # in units of the range
+SHARES_OF_ROWS = {"any": 0.0, "half": 0.5, "all": 1.0}
 DEALS = 20  # times that guesses are dealt to other rows
 Hits = NDArray[np.bool_]
 
@@ -47,7 +47,7 @@ def at_risk(
         rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name]).items()}
         every = np.ones_like(missed[name])
         rows |= {f"{share}_{name}_hit": float(n) for share, n in _counts(hit[name], every).items()}
-    rows |= {f"{share}_{name}_chance": 0.0 for name in ("1", "5") for share in SHARES}
+    rows |= {f"{share}_{name}_chance": 0.0 for name in ("1", "5") for share in SHARES_OF_ROWS}
     chance = np.zeros(guess.shape[1])
     for order in [rng.permutation(len(guess)) for _ in range(DEALS)]:
         for name in ("1", "5"):
@@ -70,7 +70,7 @@ def _counts(hit: Hits, missed: Hits) -> dict[str, int]:
     found, beyond = hit.sum(axis=1), (hit & missed).sum(axis=1)
     return {
         name: int(((beyond > 0) & (beyond >= share * open_) & (found >= share * columns)).sum())
-        for name, share in SHARES.items()
+        for name, share in SHARES_OF_ROWS.items()
     }
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from plumbob.attacks.base import Branches, Guess, finite
+from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
-from plumbob.scoring.rows import at_risk
+from plumbob.scoring.rows import AtRisk, at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
-THEIRS = (
-    0.01  # of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
-)
+# Of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
+THEIRS = 0.01
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,9 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
 
         return score_orders(guess.orders, truth, view)
     if guess.branches is not None:
-        return _score_branches(guess.branches, truth, view, rng)
+        from plumbob.scoring.branches import score_branches  # which builds on this module
+
+        return score_branches(guess.branches, truth, view, rng)
     if guess.values is None or guess.values.shape != truth.values.shape:
         shape = None if guess.values is None else guess.values.shape
         raise ValueError(f"expected a guess of shape {truth.values.shape}, got {shape}")
@@ -217,18 +218,52 @@ def sum_of(vectors: FloatArray, column: FloatArray) -> FloatArray | None:
 def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     true = truth.values
     squared = (values - true) ** 2
-    errors, variances = squared.mean(axis=0), true.var(axis=0)
+    errors = squared.mean(axis=0)
     prior = without_scores(view)
     guesses = baselines.squared_errors(true, view.own, prior)
-    rank = metrics.rank_correlation(values, true)
-    own_rank = _own_rank(view, prior, true)
-    shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT, 0.01, 0.05, 0.10)}
-    mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
-    own_correlation = metrics.mean_correlation(view.own, true)
-    score_correlation = metrics.mean_correlation(_scores(view), true)
-    two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
     # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
     risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)))
+    totals = {name: float(cells.mean()) for name, cells in guesses.items()}
+    low, middle, high = np.quantile(squared.mean(axis=1), [0.05, 0.5, 0.95])
+    judges = not truth.tiles and len(np.unique(truth.other_labels)) > 1  # too slow on thousands of pixels
+    accuracy = _attack_accuracies(values, truth, rng) if judges else None
+    return Score(
+        metric="values",
+        error=float(errors.mean()),
+        baselines=totals,
+        gain=total_gain(float(errors.mean()), totals),
+        r2=_above_mean(float(errors.mean()), float(true.var(axis=0).mean())),
+        bound=metrics.norm_bound(true),
+        sharp_bound=metrics.sharp_bound(true),
+        attack_accuracy=None if accuracy is None else accuracy[0],
+        constant_accuracy=None if accuracy is None else accuracy[1],
+        row_error_quantiles=(float(low), float(middle), float(high)),
+        candidates=None,
+        rows=len(true),
+        columns=_value_columns(values, truth, view, prior, guesses, risk),
+        rows_at_risk={} if risk is None else risk.rows,
+    )
+
+
+def _value_columns(
+    values: FloatArray,
+    truth: Truth,
+    view: View,
+    prior: FloatArray,
+    guesses: Mapping[str, FloatArray],
+    risk: AtRisk | None,
+) -> tuple[ColumnScore, ...]:
+    """Every column by itself, or of pictures every tile, against the best of the guesses that need no message."""
+    true = truth.values
+    squared = (values - true) ** 2
+    errors, variances = squared.mean(axis=0), true.var(axis=0)
+    rank = metrics.rank_correlation(values, true)
+    own_rank = _own_rank(view, prior, true)
+    shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT_CELL, 0.01, 0.05, 0.10)}
+    mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
+    own_correlation = metrics.mean_correlation(view.own, true)
+    score_correlation = metrics.mean_correlation(received_scores(view), true)
+    two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
     columns = []
     for name, part in _parts(truth):
         cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
@@ -246,7 +281,7 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
                 r2=_above_mean(error, float(variances[part].mean())),
                 rank=float(rank[part].mean()),
                 own_rank=float(own_rank[part].mean()),
-                exact=float(shares[metrics.EXACT][part].mean()),
+                exact=float(shares[metrics.EXACT_CELL][part].mean()),
                 within_1=float(shares[0.01][part].mean()),
                 within_5=float(shares[0.05][part].mean()),
                 within_10=float(shares[0.10][part].mean()),
@@ -260,26 +295,13 @@ def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.G
                 two_values=bool(two_values[part].all()) and not truth.tiles,
             )
         )
-    totals = {name: float(cells.mean()) for name, cells in guesses.items()}
-    low, middle, high = np.quantile(squared.mean(axis=1), [0.05, 0.5, 0.95])
-    judges = not truth.tiles and len(np.unique(truth.other_labels)) > 1  # too slow on thousands of pixels
-    accuracy = _attack_accuracies(values, truth, rng) if judges else None
-    return Score(
-        metric="values",
-        error=float(errors.mean()),
-        baselines=totals,
-        gain=1 - float(errors.mean()) / min(totals.values()) if min(totals.values()) > 1e-15 else 0.0,
-        r2=_above_mean(float(errors.mean()), float(variances.mean())),
-        bound=metrics.norm_bound(true),
-        sharp_bound=metrics.sharp_bound(true),
-        attack_accuracy=None if accuracy is None else accuracy[0],
-        constant_accuracy=None if accuracy is None else accuracy[1],
-        row_error_quantiles=(float(low), float(middle), float(high)),
-        candidates=None,
-        rows=len(true),
-        columns=tuple(columns),
-        rows_at_risk={} if risk is None else risk.rows,
-    )
+    return tuple(columns)
+
+
+def total_gain(error: float, totals: Mapping[str, float]) -> float:
+    """The share of the best baseline's error that the guess removed; 0 where that baseline is right already."""
+    least = min(totals.values())
+    return 1 - error / least if least > 1e-15 else 0.0
 
 
 def _parts(truth: Truth) -> list[tuple[str, IntArray]]:
@@ -324,70 +346,7 @@ def share_removed(errors: FloatArray, baseline: FloatArray) -> tuple[float, floa
     return 1 - ratio, float(np.sqrt(np.sum(residual**2))) / total
 
 
-def _score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.Generator) -> Score:
-    """Correct branching rate: the share of claimed sides that are true (luo2021, Section VI-A)."""
-    claimed = branches.paths[branches.chosen]
-    side = np.where(truth.values[:, branches.column] <= branches.threshold, 1, 2).astype(np.int8)
-    spoken = claimed > 0
-    wrong = spoken & (claimed != side)
-    random_paths = branches.paths[rng.integers(len(branches.paths), size=len(claimed))]
-    random_wrong, random_spoken = (random_paths > 0) & (random_paths != side), random_paths > 0
-    usual = np.where(
-        (side == 1).mean(axis=0) >= 0.5, 1, 2
-    )  # each threshold's more frequent side, known to scoring only
-    usual_wrong = spoken & (usual != side)
-    own_correlation = metrics.mean_correlation(view.own, truth.values)
-    score_correlation = metrics.mean_correlation(_scores(view), truth.values)
-    columns = []
-    for j, name in enumerate(truth.names):
-        mine = branches.column == j
-        claims = int(spoken[:, mine].sum())
-        rates = {
-            "random_path": _rate(random_wrong[:, mine], random_spoken[:, mine]),
-            "best_constant": _rate(usual_wrong[:, mine], spoken[:, mine]),
-        }
-        best = min(rates, key=lambda baseline: rates[baseline])
-        missed = usual_wrong[:, mine].sum(axis=1).astype(np.float64)
-        if best == "random_path":  # which makes other claims: its rate on ours
-            missed = rates[best] * spoken[:, mine].sum(axis=1)
-        gain, gain_error = share_removed(wrong[:, mine].sum(axis=1).astype(np.float64), missed)
-        error = _rate(wrong[:, mine], spoken[:, mine])
-        columns.append(
-            ColumnScore(
-                name=name,
-                error=error if claims else 0.0,
-                best_baseline=best,
-                baseline_error=rates[best] if claims else 0.0,
-                gain=gain,
-                gain_error=gain_error,
-                exact=1 - error if claims else 0.0,
-                own_correlation=float(own_correlation[j]),
-                score_correlation=float(score_correlation[j]),
-                claims=claims,
-            )
-        )
-    totals = {"random_path": _rate(random_wrong, random_spoken), "best_constant": _rate(usual_wrong, spoken)}
-    error = _rate(wrong, spoken)
-    row_rates = wrong.sum(axis=1) / np.maximum(1, spoken.sum(axis=1))
-    low, middle, high = np.quantile(row_rates, [0.05, 0.5, 0.95])
-    return Score(
-        metric="branches",
-        error=error,
-        baselines=totals,
-        gain=1 - error / min(totals.values()) if min(totals.values()) > 1e-15 else 0.0,
-        r2=0.0,
-        bound=metrics.norm_bound(truth.values),
-        sharp_bound=metrics.sharp_bound(truth.values),
-        attack_accuracy=None,
-        constant_accuracy=None,
-        row_error_quantiles=(float(low), float(middle), float(high)),
-        candidates=float(branches.candidates.mean()),
-        rows=len(truth.values),
-        columns=tuple(columns),
-    )
-
-
-def _scores(view: View) -> FloatArray:
+def received_scores(view: View) -> FloatArray:
     """The scores the curious parties got; withheld ones count as the mean of the others. Training sends none."""
     if not any(message.name == "scores" for message in view.messages):
         return np.zeros((len(view.own), 0))
@@ -395,8 +354,3 @@ def _scores(view: View) -> FloatArray:
     told = ~np.isnan(scores)
     mean = np.sum(scores, axis=0, where=told) / np.maximum(1, told.sum(axis=0))
     return np.where(told, scores, mean)
-
-
-def _rate(hits: NDArray[np.bool_], tries: NDArray[np.bool_]) -> float:
-    total = int(tries.sum())
-    return int(hits.sum()) / total if total else 0.0

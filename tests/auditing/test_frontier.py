@@ -137,7 +137,7 @@ def test_accuracy_lost_is_paired() -> None:
 def finding(defence: str, trial: int, errors: list[float], **changes: object) -> Finding:
     rng = np.random.default_rng(trial)
     columns = [samples.column(f"c{i}", error, rng) for i, error in enumerate(errors)]
-    return replace(samples.finding(columns, trial=trial, defence=defence), **changes)  # type: ignore[arg-type]
+    return replace(samples.finding(columns, trial=trial, defence=defence), **changes)
 
 
 def test_one_defence_is_no_frontier() -> None:

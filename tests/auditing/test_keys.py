@@ -53,7 +53,7 @@ def test_no_key_is_written_or_printed(
     primes: list[int] = []
     make = paillier.generate
 
-    def watched(bits: int = paillier.RECOMMENDED) -> paillier.PrivateKey:
+    def watched(bits: int = paillier.RECOMMENDED_KEY) -> paillier.PrivateKey:
         key = make(bits)
         primes.extend(int(value) for value in (key._p, key._q))
         return key

@@ -1,55 +1,15 @@
-"""Fixed point and packing: exact both ways, and no slot ever carries into the next."""
+"""Packing: exact both ways, and no slot ever carries into the next."""
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbob.crypto.encoding import FixedPoint, Packing
+from plumbob.crypto.encoding import Packing
 from plumbob.crypto.paillier import generate
 from plumbob.errors import BadInput
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 512))
-def test_fixed_point_is_the_rounded_multiple(number: float, bits: int) -> None:
-    assert FixedPoint(bits).encode([number]) == [round(Fraction(number) * 2**bits)]
-
-
-@given(st.lists(st.integers(-(2**52), 2**52)), st.integers(0, 60))
-def test_decoding_undoes_encoding(integers: list[int], bits: int) -> None:
-    point = FixedPoint(bits)
-    assert point.encode(point.decode(integers)) == integers
-
-
-def test_a_product_of_two_encoded_numbers_has_two_scales() -> None:
-    point = FixedPoint(20)
-    (a,), (b,) = point.encode([1.25]), point.encode([-0.5])
-    assert point.decode([a * b], factors=2).tolist() == [-0.625]
-
-
-def test_arrays_are_encoded_row_by_row() -> None:
-    assert FixedPoint(1).encode(np.array([[0.5, 1.0], [-1.5, 0.0]])) == [1, 2, -3, 0]
-
-
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_refused(number: float) -> None:
-    with pytest.raises(BadInput, match="fixed point: 1 of 2 numbers are not finite"):
-        FixedPoint(8).encode([1.0, number])
-
-
-def test_an_integer_beyond_all_floats_is_refused() -> None:
-    with pytest.raises(BadInput, match="too large for a float"):
-        FixedPoint(8).decode([2**2_000])
-
-
-@pytest.mark.parametrize("bits", [-1, 513, 1.5])
-def test_fraction_bits_out_of_range_are_refused(bits: int) -> None:
-    with pytest.raises(BadInput, match="fraction bits of fixed point"):
-        FixedPoint(bits)
 
 
 @given(st.data())

@@ -270,11 +270,11 @@ def test_numbers_that_do_not_match_the_batch_are_refused() -> None:
         (lambda: batch.bin_sums(np.array([0]), 1), "one number for each of 2 ciphertexts, got 1"),
         (lambda: batch.bin_sums(np.array([0, 3]), 3), "expected whole numbers from 0 to 2"),
         (lambda: batch.bin_sums(np.array([0, -1]), 3), "expected whole numbers from 0 to 2"),
-        (lambda: PUBLIC.encrypt([0.5]), "encode other numbers with FixedPoint"),
-        (lambda: batch * np.array([0.5, 1.0]), "encode other numbers with FixedPoint"),
+        (lambda: PUBLIC.encrypt([0.5]), "round other numbers to fixed point first"),
+        (lambda: batch * np.array([0.5, 1.0]), "round other numbers to fixed point first"),
         (lambda: products([[1], [2], [3]], batch), "products: expected 2 rows, one for each ciphertext, got 3"),
         (lambda: products([[1], [2, 3]], batch), "expected a matrix with rows of equal length"),
-        (lambda: products(np.ones((2, 2)), batch), "encode other numbers with FixedPoint"),
+        (lambda: products(np.ones((2, 2)), batch), "round other numbers to fixed point first"),
     ):
         with pytest.raises(BadInput, match=words) as caught:
             attempt()

@@ -5,17 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.crypto.psi import Bytes, Client, Server, intersect
+from plumbob.crypto.psi import Client, PsiServer, intersect
 from plumbob.errors import BadInput
+from plumbob.federation import ByteArray
 
 
 class Wire:
     """A channel that remembers what crossed and hands over copies."""
 
     def __init__(self) -> None:
-        self.crossed: list[tuple[str, str, str, Bytes]] = []
+        self.crossed: list[tuple[str, str, str, ByteArray]] = []
 
-    def __call__(self, sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
+    def __call__(self, sender: str, receiver: str, name: str, payload: ByteArray) -> ByteArray:
         self.crossed.append((sender, receiver, name, payload.copy()))
         return payload.copy()
 
@@ -48,7 +49,7 @@ def test_no_id_crosses_in_the_clear() -> None:
 
 
 def test_no_key_crosses() -> None:
-    client, server = Client(["a", "b"]), Server(["b"])
+    client, server = Client(["a", "b"]), PsiServer(["b"])
     request = client.request()
     wire = request.tobytes() + b"".join(part.tobytes() for part in server.answer(request))
     for side in (client, server):
@@ -72,4 +73,4 @@ def test_repeated_ids_are_refused(role: str, ours: list[str], theirs: list[str])
 
 def test_a_damaged_message_is_refused_with_a_sentence() -> None:
     with pytest.raises(BadInput, match="the request of a set intersection was damaged"):
-        Server(["a"]).answer(np.full(7, 255, dtype=np.uint8))
+        PsiServer(["a"]).answer(np.full(7, 255, dtype=np.uint8))

@@ -7,7 +7,7 @@ import pytest
 
 from plumbob.auditing.precheck import precheck, secure_correlations
 from plumbob.correlation import correlations
-from plumbob.crypto.sharing import PRIME, SERVERS, mean_products, product_of, shares_of
+from plumbob.crypto.sharing import SERVERS, SHARING_PRIME, mean_products, product_of, shares_of
 from plumbob.errors import BadInput
 from plumbob.federation import split_at_random
 from tests.worlds import made_table
@@ -28,7 +28,7 @@ def test_products_of_negative_numbers_come_back_signed() -> None:
 def test_one_server_sees_uniform_numbers_whatever_the_secret() -> None:
     for secret in (0.0, 3.0):
         for server in shares_of(np.full((2_000, 1), secret)):
-            seen = (server.ravel() / PRIME).astype(float)
+            seen = (server.ravel() / SHARING_PRIME).astype(float)
             assert abs(seen.mean() - 0.5) < 4 / np.sqrt(12 * 2_000)
             assert len(set(server.ravel().tolist())) == 2_000
     assert len(shares_of(np.zeros((1, 1)))) == SERVERS

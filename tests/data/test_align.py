@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.crypto.psi import Bytes
 from plumbob.data.align import HOW, align, canonical
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput
+from plumbob.federation import ByteArray
 
 
 def party(ids: object, **columns: object) -> pd.DataFrame:
@@ -136,7 +136,7 @@ def test_one_party_alone_is_refused() -> None:
 def test_everything_crosses_the_channel(how: str, names: list[str]) -> None:
     crossed: list[tuple[str, str, str]] = []
 
-    def send(sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
+    def send(sender: str, receiver: str, name: str, payload: ByteArray) -> ByteArray:
         crossed.append((sender, receiver, name))
         return payload
 
@@ -145,7 +145,7 @@ def test_everything_crosses_the_channel(how: str, names: list[str]) -> None:
 
 
 def test_a_passive_party_uses_the_list_it_received() -> None:
-    def send(sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
+    def send(sender: str, receiver: str, name: str, payload: ByteArray) -> ByteArray:
         if name != "shared ids":
             return payload
         return np.frombuffer(json.dumps(json.loads(payload.tobytes())[::-1]).encode(), dtype=np.uint8)
@@ -157,7 +157,7 @@ def test_a_passive_party_uses_the_list_it_received() -> None:
 def test_by_psi_a_passive_partys_unshared_ids_do_not_cross_in_the_clear() -> None:
     crossed = b""
 
-    def send(sender: str, receiver: str, name: str, payload: Bytes) -> Bytes:
+    def send(sender: str, receiver: str, name: str, payload: ByteArray) -> ByteArray:
         nonlocal crossed
         crossed += payload.tobytes()
         return payload

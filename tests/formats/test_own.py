@@ -21,9 +21,9 @@ from plumbob.errors import BadInput
 from plumbob.formats import OwnModel, fitted, read_model
 from plumbob.formats.own_model import single
 from plumbob.formats.sklearn_estimators import own_of
-from plumbob.protocols.scores._trees import Forest
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
+from plumbob.protocols.trees import Forest
 from tests.commands import plumbob
 from tests.formats.fixtures.make import NAMES, labels, rows
 from tests.formats.test_files import FIXTURES, estimators

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from plumbob.papers import CLAIMS, outcome, outcomes, select
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale, part
 from plumbob.papers.evidence import below, every, falls, rises
 from plumbob.papers.results import write_pages
 
 pytestmark = pytest.mark.nodata
 
 
-def toy(check: Check) -> Claim:
+def toy(check: CheckResult) -> Claim:
     return Claim("luo2021", "L1", "Example 1", "a toy", lambda scale, seed: check)
 
 
@@ -53,17 +53,17 @@ def test_one_no_decides() -> None:
 
 @pytest.mark.parametrize(("holds", "status"), [(True, "reproduced"), (False, "contradicted"), (None, "open")])
 def test_what_a_check_says_becomes_a_status(holds: bool | None, status: str) -> None:
-    assert outcome(toy(Check(holds, {}, "x", 1)), "smoke", 0).status == status
+    assert outcome(toy(CheckResult(holds, {}, "x", 1)), "smoke", 0).status == status
 
 
 def test_a_kept_outcome_is_not_computed_again_unless_the_version_differs(tmp_path: Path) -> None:
     calls = []
 
-    def check(scale: str, seed: int) -> Check:
+    def check(scale: str, seed: int) -> CheckResult:
         calls.append(seed)
-        return Check(True, {"n": len(calls)}, "x", 1)
+        return CheckResult(True, {"n": len(calls)}, "x", 1)
 
-    claim = replace(toy(Check(True, {}, "x", 1)), check=check)
+    claim = replace(toy(CheckResult(True, {}, "x", 1)), check=check)
     first = outcome(claim, "smoke", 3, tmp_path)
     assert outcome(claim, "smoke", 3, tmp_path) == first
     (kept,) = tmp_path.glob("*.json")
@@ -72,13 +72,13 @@ def test_a_kept_outcome_is_not_computed_again_unless_the_version_differs(tmp_pat
 
 
 def test_a_page_shows_every_outcome_and_its_figures(tmp_path: Path) -> None:
-    figure = Figure(
+    figure = ClaimFigure(
         "bank",
         "share",
         "MSE",
         [Curve("ESA", [0.1, 0.5], [0.1, 0.2], [0.01, 0.02]), Curve("uniform", [0.1, 0.5], [0.3, 0.3])],
     )
-    claim = toy(Check(False, {"MSE": [0.1, 0.25]}, "grows", 3, "because | of this", (figure,)))
+    claim = toy(CheckResult(False, {"MSE": [0.1, 0.25]}, "grows", 3, "because | of this", (figure,)))
     outcome(claim, "smoke", 0, tmp_path)
     (page,) = write_pages(tmp_path, [claim], {"plumbob": "1"})
     text = page.read_text()
@@ -112,9 +112,9 @@ def test_an_interrupted_check_goes_on_from_its_last_part(tmp_path: Path) -> None
             raise KeyboardInterrupt
         return Part({name: 1.5}, [True], [Curve("c", [0.0], [1.0])], {name: b"\x00png"})
 
-    def check(scale: Scale, seed: int) -> Check:
-        parts = [part(name, lambda name=name: work(name)) for name in ("first", "second")]  # type: ignore[misc]
-        return Check(
+    def check(scale: Scale, seed: int) -> CheckResult:
+        parts = [part(name, lambda name=name: work(name)) for name in ("first", "second")]
+        return CheckResult(
             True, {k: v for p in parts for k, v in p.measured.items()}, "", 1, sheets=tuple(parts[0].sheets.items())
         )
 

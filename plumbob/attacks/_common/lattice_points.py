@@ -18,13 +18,13 @@ from scipy.special import gammaln
 
 from plumbob.federation import FloatArray, IntArray
 
-FINE = 2.0**40  # embeddings are rounded to whole numbers at this scale before the reduction
-PASSES = 8  # of rounding: the first moves by more than doubles can hold, the last ones by nothing
-NEAR = 8  # neighbours of a point that are looked at, of all sums and differences of two basis vectors
+EMBEDDING_SCALE = 2.0**40  # embeddings are rounded to whole numbers at this scale before the reduction
+ROUNDING_PASSES = 8  # of rounding: the first moves by more than doubles can hold, the last ones by nothing
+NEIGHBOURS = 8  # neighbours of a point that are looked at, of all sums and differences of two basis vectors
 MOVES = 20  # steps to a better neighbour at most
 SHORT = 1.0  # a basis vector of fewer deviations and errors changes nothing that could be noticed
-FITS = 10.0  # equations must be met within so many errors
-CHUNK = 2048  # rows whose neighbours are compared at once
+ERRORS_THAT_FIT = 10.0  # equations must be met within so many errors
+ROWS_COMPARED_TOGETHER = 2048  # rows whose neighbours are compared at once
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,13 @@ class Lattice:
         from flint import fmpz_mat
 
         embedding = np.vstack([scale, equations]).T
-        rows = [[round(float(value) * FINE) for value in row] for row in embedding]
+        rows = [[round(float(value) * EMBEDDING_SCALE) for value in row] for row in embedding]
         for j, row in enumerate(rows):  # what is too small to be seen must still be counted
             row[j] = row[j] or 1
         reduced, transform = fmpz_mat(rows).lll(True)
-        vectors = np.array([[int(value) for value in row] for row in reduced.tolist()], dtype=np.float64) / FINE
+        vectors = (
+            np.array([[int(value) for value in row] for row in reduced.tolist()], dtype=np.float64) / EMBEDDING_SCALE
+        )
         steps = np.array([[int(value) for value in row] for row in transform.tolist()], dtype=np.int64)
         rotation, triangle = np.linalg.qr(vectors.T)
         return cls(steps, rotation, triangle)
@@ -126,17 +128,17 @@ class Problem:
         """The likeliest point of every row, with its certificate."""
         lattice = Lattice.of(self.inverse * self.steps, self.matrix * self.steps / self.error[:, None])
         k = np.rint(self.mean / self.steps).astype(np.int64)
-        for _ in range(PASSES):
+        for _ in range(ROUNDING_PASSES):
             move = lattice.rounded(self.gap(k))
             k = k + move
             if not move.any():
                 break
         vectors, images = lattice.neighbours()
         gap, odds, near = self.gap(k), np.zeros(k.shape), np.zeros(2)
-        for begin in range(0, len(k), CHUNK):
-            rows = slice(begin, begin + CHUNK)
+        for begin in range(0, len(k), ROWS_COMPARED_TOGETHER):
+            rows = slice(begin, begin + ROWS_COMPARED_TOGETHER)
             k[rows], gap[rows], odds[rows] = self._descend(k[rows], gap[rows], vectors, images, near)
-        fits = (np.abs(gap[:, len(self.steps) :]) < FITS).all(axis=1) & self.inside(k)
+        fits = (np.abs(gap[:, len(self.steps) :]) < ERRORS_THAT_FIT).all(axis=1) & self.inside(k)
         chance = lattice.chance(gap) * (near[0] + 1.0) / (near[1] + 1.0)
         odds[:, ~lattice.untouched] = np.inf
         return Decoded(np.clip(k * self.steps, 0.0, 1.0), odds, np.where(fits, chance, np.inf))
@@ -169,7 +171,7 @@ class Problem:
     ) -> tuple[IntArray, FloatArray]:
         """The nearest neighbours of every point, and how much they cost more than it; infinite outside of the box."""
         costs = lengths - 2.0 * gap @ images.T
-        best = np.argpartition(costs, min(NEAR, len(vectors) - 1), axis=1)[:, :NEAR]
+        best = np.argpartition(costs, min(NEIGHBOURS, len(vectors) - 1), axis=1)[:, :NEIGHBOURS]
         allowed = self.inside(k[:, None] + vectors[best])
         return best, np.where(allowed, np.take_along_axis(costs, best, axis=1), np.inf)
 

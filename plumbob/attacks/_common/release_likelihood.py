@@ -34,7 +34,7 @@ from plumbob.later import Tensor, torch
 
 PURIFIED = 0.005  # how exactly a purified score is matched
 UNDOING = 30  # rounds that take the effect of cutting out of averaged answers
-LEAST = 1e-3  # what a score that must have been about 0 is taken for
+SCORE_NEAR_ZERO = 1e-3  # what a score that must have been about 0 is taken for
 
 Misfit = Callable[[Tensor, Tensor], Tensor]  # scores, what was released of them -> squared distance of every row
 Middle = Callable[[Tensor], Tensor]  # what was released -> scores in the midst of those that fit
@@ -185,7 +185,7 @@ def _uncut(released: Tensor, sigma: float) -> Tensor:
     """Scores whose mean answer is the released one, by adding what is missing again and again."""
     scores = released
     for _ in range(UNDOING):
-        scores = (scores + released - _mean_answer(scores, sigma)).clamp(min=LEAST)
+        scores = (scores + released - _mean_answer(scores, sigma)).clamp(min=SCORE_NEAR_ZERO)
         scores = scores / scores.sum(dim=1, keepdim=True)
     return scores
 
@@ -199,5 +199,5 @@ def _denoised(released: Tensor, sigma: float) -> Tensor:
 
 
 def _above_zero(released: Tensor) -> Tensor:
-    above = released.clamp(min=LEAST)
+    above = released.clamp(min=SCORE_NEAR_ZERO)
     return above / above.sum(dim=1, keepdim=True)

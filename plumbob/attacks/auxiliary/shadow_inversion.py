@@ -20,7 +20,14 @@ import numpy as np
 from plumbob.attacks._common.differentiable_models import SQUASH, layered
 from plumbob.attacks._common.release_likelihood import Meaning, meaning
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.scores.gradient_inversion import Distance, Loss, check_search, distance, invert
+from plumbob.attacks.scores.gradient_inversion import (
+    InversionLoss,
+    InversionSearch,
+    ScoreDistance,
+    check_search,
+    distance,
+    invert,
+)
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -28,7 +35,7 @@ from plumbob.later import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel
 from plumbob.threats import AuxiliaryRows, View
 
-SMALLEST = np.finfo(np.float64).tiny
+SMALLEST_SHADOW_SCORE = np.finfo(np.float64).tiny
 Shadow = Callable[[Tensor], Tensor]
 
 
@@ -52,7 +59,7 @@ class ShadowInversion(Attack):
         solve: bool = True,
         fitting: int = 600,
         fitting_rate: float = 0.03,
-        loss: Loss = "mse",
+        loss: InversionLoss = "mse",
         steps: int = 300,
         rate: float = 0.01,
         finish: int = 20,
@@ -69,7 +76,7 @@ class ShadowInversion(Attack):
         self.solve = solve  # a linear shadow by least squares; else by Algorithm 2 as printed
         self.fitting = fitting  # rounds of Algorithm 2; 0.001 is the paper's rate, its number of rounds is not given
         self.fitting_rate = fitting_rate
-        self.loss: Loss = loss
+        self.loss: InversionLoss = loss
         self.steps = steps
         self.rate = rate
         self.finish = finish
@@ -89,10 +96,7 @@ class ShadowInversion(Attack):
             outputs_of(own, view.own),
             scores,
             len(view.unknown),
-            loss=self.loss,
-            steps=self.steps,
-            rate=self.rate,
-            finish=self.finish,
+            InversionSearch(self.loss, self.steps, self.rate, self.finish),
             told=known,
         )
         return Guess(view.unknown_names, values)
@@ -170,7 +174,7 @@ def linear_shadow(
     full = (scores > least).all(axis=1)
     full = full if full.any() else ~full
     unknown, scores, offsets = unknown[full], scores[full], offsets[full]
-    logs = np.log(np.maximum(scores, SMALLEST)) - offsets
+    logs = np.log(np.maximum(scores, SMALLEST_SHADOW_SCORE)) - offsets
     inputs = np.hstack([unknown, np.ones((len(unknown), 1))]) if bias else unknown
     fitted = np.linalg.lstsq(inputs, logs - logs.mean(axis=1, keepdims=True), rcond=None)[0]
     return (fitted[:-1], fitted[-1]) if bias else (fitted, np.zeros(scores.shape[1]))
@@ -192,7 +196,7 @@ def fitted_shadow(
     offsets: FloatArray,
     start: list[list[Tensor]],
     activation: str,
-    far: Distance,
+    far: ScoreDistance,
     rounds: int,
     rate: float,
 ) -> Shadow:

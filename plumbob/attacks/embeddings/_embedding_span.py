@@ -19,15 +19,15 @@ import numpy as np
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 
-SURE = 4.0  # so many times the noise a singular value must be to count, and a distance may be to pass
+NOISE_TIMES_TO_COUNT = 4.0  # so many times the noise a singular value must be to count, and a distance may be to pass
 SHARP = 1.02  # the same where the noise is known
-LEAST = 1e-9  # of a cell's size: what sums in 64 bits may be off by
-CERTAIN = 0.02  # noise that explains more of a column than this certifies nothing
+CELL_ROUNDING = 1e-9  # of a cell's size: what sums in 64 bits may be off by
+NOISE_THAT_CERTIFIES = 0.02  # noise that explains more of a column than this certifies nothing
 DOUBT = 1.0  # singular values left out above this multiple of what noise can give may be more than noise
 
 
 @dataclass(frozen=True)
-class Span:
+class EmbeddingSpan:
     """Rows and basis of a span, and of what it is."""
 
     embedding: FloatArray  # n x k, less its mean row if the span is affine
@@ -40,14 +40,14 @@ class Span:
     slack: float = 0.0  # how far a cell of basis * sqrt(n) may be off for other reasons than noise
 
     @classmethod
-    def of(cls, embedding: FloatArray, sd: float = 0.0, affine: bool = True, most: int | None = None) -> Span:
+    def of(cls, embedding: FloatArray, sd: float = 0.0, affine: bool = True, most: int | None = None) -> EmbeddingSpan:
         """Of an embedding; `sd` is the noise known to be on it, `most` the dimension if that is known."""
         z = _checked(embedding)
-        above = SHARP if sd > rounding(embedding) else SURE
+        above = SHARP if sd > rounding(embedding) else NOISE_TIMES_TO_COUNT
         sd = max(sd, rounding(embedding))
         z = z - z.mean(axis=0) if affine else z
         _, sizes, rows = np.linalg.svd(np.linalg.qr(z, mode="r"), full_matrices=False)
-        noise = max(sd, LEAST * float(np.abs(z).max(initial=0.0))) * (np.sqrt(len(z)) + np.sqrt(z.shape[1]))
+        noise = max(sd, CELL_ROUNDING * float(np.abs(z).max(initial=0.0))) * (np.sqrt(len(z)) + np.sqrt(z.shape[1]))
         kept = int((sizes[:most] > above * noise).sum())
         mixing, left = rows[:kept].T / sizes[:kept], sizes[kept:]
         basis, reference = z @ mixing, None
@@ -75,19 +75,21 @@ class Span:
     def explained(self, x: FloatArray) -> FloatArray:
         """How large that may be: SURE sd |b| by noise and s |b| / sqrt(n) by what was left out, with x = Z b."""
         size = np.linalg.norm(self.mixing @ (self.basis.T @ x), axis=0)
-        return np.asarray((SURE * self.sd + self.dropped / np.sqrt(len(self.basis))) * size + LEAST)
+        return np.asarray(
+            (NOISE_TIMES_TO_COUNT * self.sd + self.dropped / np.sqrt(len(self.basis))) * size + CELL_ROUNDING
+        )
 
     def holds(self, x: FloatArray) -> FloatArray:
         """Which columns of x lie in the span, as far as its noise lets one tell."""
         explained = self.explained(x)
-        return np.asarray((self.distance(x) <= explained) & (explained < CERTAIN))
+        return np.asarray((self.distance(x) <= explained) & (explained < NOISE_THAT_CERTIFIES))
 
-    def part(self, directions: FloatArray, slack: float = 0.0) -> Span:
+    def part(self, directions: FloatArray, slack: float = 0.0) -> EmbeddingSpan:
         """The span of some directions (d x r, coordinates in the basis), known up to a slack."""
         turn, _ = np.linalg.qr(directions)
         return replace(self, basis=self.basis @ turn, mixing=self.mixing @ turn, slack=max(slack, self.slack))
 
-    def without_weakest(self) -> Span:
+    def without_weakest(self) -> EmbeddingSpan:
         """The span less its noisiest direction, which is then among those left out."""
         _, sizes, rows = np.linalg.svd(self.mixing, full_matrices=False)
         dropped = max(self.dropped, 1.0 / float(sizes[0]))

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eig
 
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.federation import FloatArray
 
-ROWS = 1.5  # equations per unknown that are taken
-SMALL = 1_200  # unknowns up to which all eigenvalues are worked out
+EQUATIONS_PER_UNKNOWN = 1.5  # equations per unknown that are taken
+UNKNOWNS_FOR_ALL_EIGENVALUES = 1_200  # unknowns up to which all eigenvalues are worked out
 MEDIUM = 4_500  # the same where many of them are small
 BLOCK = 48  # null vectors looked for at first
-ROOM = 9_000  # unknowns at most: a matrix of 650 MB
-GAP = 1e3  # how much larger the next eigenvalue must be for a null space to count as one
+MOST_LIFTED_UNKNOWNS = 9_000  # unknowns at most: a matrix of 650 MB
+NULL_SPACE_GAP = 1e3  # how much larger the next eigenvalue must be for a null space to count as one
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class Lifted:
     determined: bool  # whether there were enough rows for this to mean anything
 
 
-def lift(span: Span, rng: np.random.Generator) -> Lifted:
+def lift(span: EmbeddingSpan, rng: np.random.Generator) -> Lifted:
     """The null space of the lifted equations."""
     rank = span.rank
     unknowns = rank * (rank + 1) // 2 + rank
     distinct = span.distinct
     nothing = Lifted(np.eye(rank), np.zeros((0, rank, rank)), 0, False)
-    if len(distinct) < unknowns or unknowns > ROOM:
+    if len(distinct) < unknowns or unknowns > MOST_LIFTED_UNKNOWNS:
         return nothing
     rows = distinct
-    if len(rows) > ROWS * unknowns + 200:
-        rows = rng.permutation(distinct)[: int(ROWS * unknowns) + 200]
+    if len(rows) > EQUATIONS_PER_UNKNOWN * unknowns + 200:
+        rows = rng.permutation(distinct)[: int(EQUATIONS_PER_UNKNOWN * unknowns) + 200]
     q = span.basis[rows] * np.sqrt(len(span.basis))
     null = _null_space(q, span, rng)
     if null is None:
@@ -65,7 +65,7 @@ def lift(span: Span, rng: np.random.Generator) -> Lifted:
     return Lifted(left[:, kept], matrices, null.shape[1], True)
 
 
-def _null_space(q: FloatArray, span: Span, rng: np.random.Generator) -> FloatArray | None:
+def _null_space(q: FloatArray, span: EmbeddingSpan, rng: np.random.Generator) -> FloatArray | None:
     """Orthonormal null vectors (unknowns x dimension) of the lifted equations at these rows; None where no gap shows them."""
     rank = q.shape[1]
     upper = np.triu_indices(rank)
@@ -78,14 +78,14 @@ def _null_space(q: FloatArray, span: Span, rng: np.random.Generator) -> FloatArr
     floor = max(1e-13, (20 * span.blur) ** 2)  # what noise of the rows leaves where the truth is 0: its square
     gram = lifted.T @ lifted
     top = float(np.linalg.norm(gram, 1))
-    if len(gram) <= SMALL:
+    if len(gram) <= UNKNOWNS_FOR_ALL_EIGENVALUES:
         values, vectors = np.linalg.eigh(gram)
     else:
         values, vectors = _smallest(gram, max(floor, 1e-12) * top, rng)
     count = int((values < floor * top).sum())
-    if count == len(values) or (count and values[count] < GAP * max(values[count - 1], 1e-16 * top)):
+    if count == len(values) or (count and values[count] < NULL_SPACE_GAP * max(values[count - 1], 1e-16 * top)):
         below = values / top
-        jumps = np.flatnonzero(below[1:] > GAP * np.maximum(below[:-1], 1e-15))
+        jumps = np.flatnonzero(below[1:] > NULL_SPACE_GAP * np.maximum(below[:-1], 1e-15))
         jumps = jumps[below[jumps] < max(floor, 1e-9)]
         if not len(jumps):
             return None
@@ -129,7 +129,7 @@ def diagonal(lifted: Lifted, rng: np.random.Generator) -> FloatArray:
     return np.asarray(inside @ (second @ vectors[:, real].real))
 
 
-def rounded(span: Span, directions: FloatArray) -> FloatArray:
+def rounded(span: EmbeddingSpan, directions: FloatArray) -> FloatArray:
     """Columns of 0 and 1 from directions of unknown length and sign: 0 is where most of the small values lie."""
     x = span.basis @ directions
     largest = np.abs(x).argmax(axis=0)

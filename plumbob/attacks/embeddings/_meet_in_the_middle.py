@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from plumbob.attacks.embeddings._embedding_span import SURE, Span
+from plumbob.attacks.embeddings._embedding_span import NOISE_TIMES_TO_COUNT, EmbeddingSpan
 from plumbob.federation import FloatArray, IntArray
 
 TABLE = 2**20  # entries of the longer list at most
-ROOM = 2**22  # pairs looked at together
-WORK = 10**9  # pairs at all: more take minutes
+PAIRS_TOGETHER = 2**22  # pairs looked at together
+MOST_PAIRS_SEARCHED = 10**9  # pairs at all: more take minutes
 CHECKS = 24  # rows at which pairs are checked before all others
 CHANCE = -10  # log2 of the columns that may pass all rows by chance
-SAMPLE = 20_000  # rows among which independent ones are looked for
+ROWS_FOR_INDEPENDENCE = 20_000  # rows among which independent ones are looked for
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ def reach(levels: int) -> int:
     return int(2 * np.log(TABLE) / np.log(levels))
 
 
-def search(span: Span, levels: Sequence[float] = (0.0, 1.0), most: int = 1_024, within: Span | None = None) -> Searched:
+def search(
+    span: EmbeddingSpan, levels: Sequence[float] = (0.0, 1.0), most: int = 1_024, within: EmbeddingSpan | None = None
+) -> Searched:
     """Every column of the span that takes only values among `levels`, the constant 0 left out; at most so many.
 
     Where the span is known up to some slack, columns are judged by the larger one `within` which it was found.
@@ -59,9 +61,12 @@ def search(span: Span, levels: Sequence[float] = (0.0, 1.0), most: int = 1_024, 
     except np.linalg.LinAlgError:
         return nothing
     off = (
-        SURE * (span.sd + span.dropped / np.sqrt(len(span.basis))) * float(np.linalg.norm(span.mixing @ inverse)) + 1e-9
+        NOISE_TIMES_TO_COUNT
+        * (span.sd + span.dropped / np.sqrt(len(span.basis)))
+        * float(np.linalg.norm(span.mixing @ inverse))
+        + 1e-9
     )
-    off += SURE * span.slack * float(np.linalg.norm(inverse)) / np.sqrt(len(span.basis))
+    off += NOISE_TIMES_TO_COUNT * span.slack * float(np.linalg.norm(inverse)) / np.sqrt(len(span.basis))
     step = float(np.diff(np.sort(values)).min())
     chance = span.rank * np.log2(len(values)) + span.spare * np.log2(min(1.0, 2 * len(values) * off / step))
     if off > step / 4 or (within is None and chance > CHANCE):
@@ -69,9 +74,9 @@ def search(span: Span, levels: Sequence[float] = (0.0, 1.0), most: int = 1_024, 
     checks = span.basis[distinct[others]] @ inverse
     lists = _Lists.of(_varied(checks), values, off)
     ranges = list(lists.ranges())
-    if sum(int((end - begin).sum()) for begin, end in ranges) > WORK:
+    if sum(int((end - begin).sum()) for begin, end in ranges) > MOST_PAIRS_SEARCHED:
         return nothing
-    judge, together = within or span, max(1, ROOM // len(span.basis))
+    judge, together = within or span, max(1, PAIRS_TOGETHER // len(span.basis))
     seen: dict[bytes, FloatArray] = {}
     for starts in (match for begin, end in ranges for match in lists.matches(begin, end)):
         for place in range(0, len(starts), together):
@@ -92,8 +97,8 @@ def _side_by_side(columns: list[FloatArray], rows: int) -> FloatArray:
 def _independent(rows: FloatArray) -> tuple[IntArray, IntArray]:
     """d rows that are far from dependent, and others to check on, the most telling first."""
     some = np.arange(len(rows))
-    if len(rows) > SAMPLE:
-        some = np.random.default_rng(0).permutation(len(rows))[:SAMPLE]
+    if len(rows) > ROWS_FOR_INDEPENDENCE:
+        some = np.random.default_rng(0).permutation(len(rows))[:ROWS_FOR_INDEPENDENCE]
     rank = rows.shape[1]
     order = qr(rows[some].T, mode="r", pivoting=True)[1]
     chosen = some[order[:rank]]
@@ -144,7 +149,9 @@ class _Lists:
         entries = np.flatnonzero(counts)
         place = 0
         while place < len(entries):
-            taken = entries[place : place + 1 + int(np.searchsorted(np.cumsum(counts[entries[place:]]), ROOM))]
+            taken = entries[
+                place : place + 1 + int(np.searchsorted(np.cumsum(counts[entries[place:]]), PAIRS_TOGETHER))
+            ]
             place += len(taken)
             second = np.repeat(taken, counts[taken])
             starts = np.repeat(np.cumsum(counts[taken]) - counts[taken], counts[taken])

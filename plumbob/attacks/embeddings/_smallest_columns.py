@@ -12,26 +12,26 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
-from plumbob.attacks.embeddings._embedding_span import SURE, Span
+from plumbob.attacks.embeddings._embedding_span import NOISE_TIMES_TO_COUNT, EmbeddingSpan
 from plumbob.federation import FloatArray
 
-KINDS = 3_000  # kinds of rows up to which programmes are quick
+KINDS_FOR_PROGRAMMES = 3_000  # kinds of rows up to which programmes are quick
 IDLE = 200  # pairs without anything new before it ends
-MOST = 2_000  # pairs at all
+MOST_PAIRS_OF_KINDS = 2_000  # pairs at all
 
 
-def atoms(span: Span, rng: np.random.Generator) -> FloatArray:
+def atoms(span: EmbeddingSpan, rng: np.random.Generator) -> FloatArray:
     """Binary columns that are no sums of others, as far as pairs of rows single them out (n x count)."""
     kinds = span.distinct
     found: dict[bytes, FloatArray] = {}
-    if not span.rank or len(kinds) > KINDS or len(kinds) < 2:
+    if not span.rank or len(kinds) > KINDS_FOR_PROGRAMMES or len(kinds) < 2:
         return np.zeros((len(span.basis), 0))
     rows = span.basis[kinds] * np.sqrt(len(span.basis))
     total = rows.sum(axis=0)
     idle, dimension = 0, 0
-    for _ in range(MOST):
+    for _ in range(MOST_PAIRS_OF_KINDS):
         one, zero = _pair(np.array([column[kinds] for column in found.values()]), len(kinds), rng)
-        x = _least(rows, total, one, zero, max(1e-6, SURE * (span.slack + span.blur)))
+        x = _least(rows, total, one, zero, max(1e-6, NOISE_TIMES_TO_COUNT * (span.slack + span.blur)))
         new = False
         if x is not None:
             column = (span.basis @ x * np.sqrt(len(span.basis)) > 0.5).astype(np.float64)

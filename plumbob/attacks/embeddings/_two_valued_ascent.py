@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.federation import FloatArray, IntArray
 
 STARTS = 256
-SAMPLE = 3_000  # rows on which starts are followed
-STEPS = 40
-TURNS = 60  # of FastICA
-LEAST = 0.002  # share of rows that a value must have
+ASCENT_ROWS = 3_000  # rows on which starts are followed
+ASCENT_STEPS = 40
+FASTICA_TURNS = 60  # of FastICA
+LEAST_SHARE_OF_A_VALUE = 0.002  # share of rows that a value must have
 POLISH = 40_000  # rows on which the best are followed further
 POLISHED = 24  # so many of them
 REAL = 1.25  # `fits` of real columns lie below this
@@ -38,7 +38,7 @@ class Cuts:
     fits: FloatArray  # what is left, in units of what noise leaves: about 1 for a real column
 
 
-def cuts(span: Span, rng: np.random.Generator, starts: int = STARTS) -> Cuts:
+def cuts(span: EmbeddingSpan, rng: np.random.Generator, starts: int = STARTS) -> Cuts:
     """Columns of two values that the span explains best, those before all others of which noise explains the rest."""
     nothing = Cuts(np.zeros((len(span.basis), 0)), np.zeros(0), np.zeros(0))
     centred = span.basis - span.basis.mean(axis=0)
@@ -47,7 +47,7 @@ def cuts(span: Span, rng: np.random.Generator, starts: int = STARTS) -> Cuts:
     basis = left[:, kept]
     if not basis.shape[1]:
         return nothing
-    some = np.sort(rng.permutation(len(basis))[:SAMPLE])
+    some = np.sort(rng.permutation(len(basis))[:ASCENT_ROWS])
     small, _ = np.linalg.qr(basis[some] - basis[some].mean(axis=0))
     directions = [rng.standard_normal((small.shape[1], starts)), _apart(small * np.sqrt(len(small)), rng)]
     ends, reached = _climb(small, np.hstack(directions))
@@ -71,7 +71,7 @@ def _apart(white: FloatArray, rng: np.random.Generator) -> FloatArray:
     Two values are as far from normal as numbers can be; columns that hang together little are found among these.
     """
     turn = np.linalg.qr(rng.standard_normal((white.shape[1],) * 2))[0]
-    for _ in range(TURNS):
+    for _ in range(FASTICA_TURNS):
         following = white.T @ (white @ turn) ** 3 / len(white) - 3 * turn
         left, _, right = np.linalg.svd(following)
         before, turn = turn, left @ right
@@ -80,7 +80,7 @@ def _apart(white: FloatArray, rng: np.random.Generator) -> FloatArray:
     return turn
 
 
-def _climb(basis: FloatArray, directions: FloatArray, steps: int = STEPS) -> tuple[FloatArray, FloatArray]:
+def _climb(basis: FloatArray, directions: FloatArray, steps: int = ASCENT_STEPS) -> tuple[FloatArray, FloatArray]:
     """Columns where the ascent from each direction ends, and what is explained of them."""
     columns = _cut(basis @ directions)
     explained = np.zeros(directions.shape[1])
@@ -107,7 +107,7 @@ def _cut(numbers: FloatArray) -> FloatArray:
     sums = np.cumsum(ranked, axis=0)[:-1]
     total = sums[-1] + ranked[-1]
     between = (sums - below / rows * total) ** 2 / (below * (rows - below))
-    least = max(1, int(LEAST * rows))
+    least = max(1, int(LEAST_SHARE_OF_A_VALUE * rows))
     between[: least - 1] = between[rows - least :] = -1.0
     between[ranked[1:] == ranked[:-1]] = -1.0  # like numbers stay on one side
     place = between.argmax(axis=0)
@@ -126,7 +126,7 @@ def _unlike(columns: FloatArray, order: IntArray) -> list[int]:
     return kept
 
 
-def _fits(span: Span, columns: FloatArray) -> FloatArray:
+def _fits(span: EmbeddingSpan, columns: FloatArray) -> FloatArray:
     """What is left of each column over n sd^2 b0.b, both taken about their means."""
     rows = len(span.basis)
     z = span.embedding - span.embedding.mean(axis=0)

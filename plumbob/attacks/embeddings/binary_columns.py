@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.embeddings._embedding_span import SURE, Span, rounding
+from plumbob.attacks.embeddings._embedding_span import NOISE_TIMES_TO_COUNT, EmbeddingSpan, rounding
 from plumbob.attacks.embeddings._lifted_null_space import diagonal, lift, rounded
 from plumbob.attacks.embeddings._meet_in_the_middle import reach, search
 from plumbob.attacks.embeddings._received_embeddings import Embedding, blurred, embeddings
@@ -27,17 +27,17 @@ from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray
 from plumbob.threats import View
 
-KINDS = 64  # of rows, up to which they are told one by one
+KINDS_TOLD_ONE_BY_ONE = 64  # of rows, up to which they are told one by one
 WEAK = 0.003  # noise of a direction above which it is done without
-TURNS = 3  # times that a span is narrowed
-SLACK = 20.0  # errors of a null space over those of the rows it is of
+NARROWING_TURNS = 3  # times that a span is narrowed
+NULL_SPACE_SLACK = 20.0  # errors of a null space over those of the rows it is of
 OFFERED = 8  # columns offered where there is no certificate
 FEW_ROWS = 2_000  # starts of the ascent where it is the only way
 WORTH = 0.5  # share that must be explained of them
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundColumns:
     """Columns of one embedding."""
 
     columns: FloatArray  # n x count
@@ -86,17 +86,19 @@ class BinaryColumns(Attack):
         vectors = np.hstack([part.columns for _, part in parts])
         return Guess(view.unknown_names, vectors=vectors, certificate=". ".join(words))
 
-    def found(self, one: Embedding, uncertain: int, rng: np.random.Generator) -> Found:
+    def found(self, one: Embedding, uncertain: int, rng: np.random.Generator) -> FoundColumns:
         """The columns of one embedding; where so many are `uncertain`, also what only fits well."""
-        span = Span.of(one.cells, one.sd, self.affine and self.values == (0.0, 1.0))
+        span = EmbeddingSpan.of(one.cells, one.sd, self.affine and self.values == (0.0, 1.0))
         columns, complete = (np.zeros((len(one.cells), 0)), False) if one.sd else exact(span, rng, self.values)
         far = float(span.distance(columns).max(initial=0.0))
         offered = approximate(one, columns, uncertain, rng) if uncertain else columns[:, :0]
         kinds = len(span.distinct) if span.spare <= 0 and columns.shape[1] else 0
-        return Found(np.hstack([columns, offered]), span.rank, far, columns.shape[1], complete, kinds)
+        return FoundColumns(np.hstack([columns, offered]), span.rank, far, columns.shape[1], complete, kinds)
 
 
-def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0, 1.0)) -> tuple[FloatArray, bool]:
+def exact(
+    span: EmbeddingSpan, rng: np.random.Generator, values: tuple[float, ...] = (0.0, 1.0)
+) -> tuple[FloatArray, bool]:
     """Columns of the span with these values only, and whether there are no others. Complements are not told apart."""
     if span.rank and span.spare <= 0:
         return _kinds(span), False
@@ -112,19 +114,19 @@ def exact(span: Span, rng: np.random.Generator, values: tuple[float, ...] = (0.0
     return columns, complete and not span.doubtful
 
 
-def _kinds(span: Span) -> FloatArray:
+def _kinds(span: EmbeddingSpan) -> FloatArray:
     """Which rows are of each kind, where every such column lies in the span; nothing where kinds are about as many as rows."""
     first, kind = span.kinds
-    if len(first) > min(KINDS, len(kind) // 8) or len(first) <= span.rank:
+    if len(first) > min(KINDS_TOLD_ONE_BY_ONE, len(kind) // 8) or len(first) <= span.rank:
         return np.zeros((len(span.basis), 0))
     columns = (kind[:, None] == np.arange(len(first))).astype(np.float64)
     return judged(span, columns[:, 1:] if len(first) == 2 else columns)
 
 
-def _narrowed(span: Span, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+def _narrowed(span: EmbeddingSpan, rng: np.random.Generator) -> tuple[FloatArray, bool]:
     """Columns of a span of many dimensions, and whether there are no others."""
     narrow = span
-    for _ in range(TURNS):
+    for _ in range(NARROWING_TURNS):
         step = lift(narrow, rng)
         if not step.determined and narrow is span and span.spare < 2 * span.rank + 10:
             return np.zeros((len(span.basis), 0)), False  # an ascent could end anywhere
@@ -138,7 +140,7 @@ def _narrowed(span: Span, rng: np.random.Generator) -> tuple[FloatArray, bool]:
                 return columns, True
         if step.directions.shape[1] == narrow.rank:
             break
-        narrow = narrow.part(step.directions, min(1e-2, max(1e-6, SLACK * narrow.blur)))
+        narrow = narrow.part(step.directions, min(1e-2, max(1e-6, NULL_SPACE_SLACK * narrow.blur)))
         if narrow.rank <= reach(2):
             done = search(narrow, within=span)
             if done.complete:
@@ -146,7 +148,7 @@ def _narrowed(span: Span, rng: np.random.Generator) -> tuple[FloatArray, bool]:
     return judged(span, atoms(narrow, rng)), False
 
 
-def judged(span: Span, columns: FloatArray) -> FloatArray:
+def judged(span: EmbeddingSpan, columns: FloatArray) -> FloatArray:
     """The columns that lie in the span; in an affine one they are 0 at its reference row, so the others are turned round."""
     if span.reference is not None:
         columns = np.abs(columns - columns[span.reference])
@@ -165,10 +167,10 @@ def approximate(one: Embedding, found: FloatArray, unknown: int, rng: np.random.
             cells[rows] -= cells[rows].mean(axis=0)
     if not np.ptp(cells, axis=0).any():
         return found[:, :0]
-    sd = max(one.sd, SURE * rounding(one.cells))
+    sd = max(one.sd, NOISE_TIMES_TO_COUNT * rounding(one.cells))
     offered = []
     for most in (None, unknown):
-        span = Span.of(cells, sd, affine=False, most=most)
+        span = EmbeddingSpan.of(cells, sd, affine=False, most=most)
         best = cuts(span, rng)
         offered.append(best.columns[:, best.explained > WORTH][:, :OFFERED])
         if span.rank <= unknown:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._received_embeddings import Embedding, embeddings
-from plumbob.attacks.embeddings.linear_equations import CELLS, candidates, independent_columns
+from plumbob.attacks.embeddings.linear_equations import CANDIDATE_CELLS, candidates, independent_columns
 from plumbob.errors import boolean, whole
 from plumbob.federation import FloatArray
 from plumbob.threats import View
@@ -56,7 +56,7 @@ class LeverageSampling(Attack):
 
 
 def _dimension(one: Embedding) -> int:
-    return Span.of(one.cells, one.sd, affine=False).rank
+    return EmbeddingSpan.of(one.cells, one.sd, affine=False).rank
 
 
 def nearest(a: FloatArray, runs: int, rng: np.random.Generator, relative: bool = True) -> tuple[FloatArray, float]:
@@ -90,7 +90,7 @@ def _run(
     scale = 1 / np.sqrt(r * p[sampled])
     solve = np.linalg.pinv(a[sampled] * scale[:, None]) * scale  # of D A w = D x'
     best, least = np.zeros(rows), np.inf
-    for x in candidates(r, max(1, CELLS // rows)):
+    for x in candidates(r, max(1, CANDIDATE_CELLS // rows)):
         columns = (a @ (solve @ x) >= 0.5).astype(np.float64)
         columns[sampled] = x
         errors = _distances(columns, basis, relative)

@@ -12,14 +12,14 @@ import numpy as np
 from scipy.linalg import qr
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._received_embeddings import embeddings
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
 from plumbob.threats import View
 
 BINARY = 1e-2  # how far from 0 or 1 a value may be: embeddings in 32 bits are off by a little
-CELLS = 2**23  # of candidates worked out together
+CANDIDATE_CELLS = 2**23  # of candidates worked out together
 
 
 class LinearEquations(Attack):
@@ -39,7 +39,7 @@ class LinearEquations(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         found, words = [np.zeros((len(view.own), 0))], []
         for one in embeddings(view):
-            rank = Span.of(one.cells, affine=False).rank
+            rank = EmbeddingSpan.of(one.cells, affine=False).rank
             if rank > self.most:
                 words.append(f"{rank} dimensions are out of reach: 2^{rank} candidates")
                 continue
@@ -70,7 +70,7 @@ def solve(a: FloatArray) -> FloatArray:
     chosen = qr(a.T, mode="r", pivoting=True)[1][:rank]
     inverse = np.linalg.inv(a[chosen])
     found = [np.zeros((rows, 0))]
-    for x in candidates(rank, max(1, CELLS // rows)):
+    for x in candidates(rank, max(1, CANDIDATE_CELLS // rows)):
         values = a @ (inverse @ x)
         binary = (np.minimum(np.abs(values), np.abs(values - 1)) < BINARY).all(axis=0)
         found.append(np.round(values[:, binary]))

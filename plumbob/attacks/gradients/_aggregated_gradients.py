@@ -16,9 +16,9 @@ import numpy as np
 
 from plumbob.attacks.gradients._defended_gradients import changed
 from plumbob.attacks.gradients._network_blocks import chain_of
-from plumbob.attacks.gradients._row_gradients import DEAD, ROOM, Bools, Separation, row_inputs
+from plumbob.attacks.gradients._row_gradients import DEAD, MOST_NUMBERS_OF_A_LAYER, Separation, row_inputs
 from plumbob.attacks.gradients._worker_uploads import STILL, Gradients, Uploads
-from plumbob.federation import FloatArray
+from plumbob.federation import BoolArray, FloatArray
 from plumbob.known_defences import KnownSecureAggregation
 from plumbob.protocols.networks import first_linear
 
@@ -30,21 +30,22 @@ UNOPENED = (
     "sums over workers are opened only where all gradients were kept and a linear top stands on chains of fully connected "
     "layers with ReLU, tanh or sigmoid"
 )
-ROUGH = 0.01  # share of the rows' own sums that the rounding of fixed point may be
-SURE = 4.0  # times its rounding that an input must be above zero to count as that of a unit that is alive
+ROUGH_SHARE_OF_SUMS = 0.01  # share of the rows' own sums that the rounding of fixed point may be
+# Times its rounding that an input must be above zero to count as that of a unit that is alive
+SURE_A_UNIT_IS_ALIVE = 4.0
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedLayers:
     """Per worker: what rows put into its first fully connected layer, and the gradients at that layer's outputs."""
 
     inputs: dict[str, FloatArray]
     above: dict[str, FloatArray]
-    determined: Bools
+    determined: BoolArray
     rounding: float  # of fixed point, as a share of the rows' own sums: how far off they may be
 
 
-def opened(uploads: Uploads) -> Opened | None:
+def opened(uploads: Uploads) -> OpenedLayers | None:
     """All workers' first layers; nothing where they are no chains, or too large to be kept."""
     import torch
 
@@ -54,7 +55,9 @@ def opened(uploads: Uploads) -> Opened | None:
     modules = {name: uploads.module(name) for name in names}
     dtype = next(p.dtype for module in modules.values() for p in module.parameters())
     chains = [_chain(modules[w.name], torch.zeros(1, *w.plan.shape, dtype=dtype)) for w in uploads.workers]
-    if any(chain is None for chain in chains) or any(p.size * len(uploads.view.own) > ROOM for p in _weights(uploads)):
+    if any(chain is None for chain in chains) or any(
+        p.size * len(uploads.view.own) > MOST_NUMBERS_OF_A_LAYER for p in _weights(uploads)
+    ):
         return None
     chain = chains[0] or []
     if top.network == "sum" and (len(chain) > 1 or chain[-1][1] is not None):
@@ -77,7 +80,7 @@ def opened(uploads: Uploads) -> Opened | None:
     noise = step * np.linalg.norm(separation.inverse, axis=1)  # of a row's own sums
     for key, slope in reversed(chain):
         if slope is not None and alive is not None:
-            floor = np.maximum(DEAD * np.abs(alive).max(initial=0.0), SURE * off[:, :, None])
+            floor = np.maximum(DEAD * np.abs(alive).max(initial=0.0), SURE_A_UNIT_IS_ALIVE * off[:, :, None])
             above = above * slope(alive, floor)
         arrived = _summed(uploads, names, f"{key}.weight")
         if len(arrived.rounds) < len(separation.rounds):
@@ -91,7 +94,7 @@ def opened(uploads: Uploads) -> Opened | None:
         own = np.stack([uploads.parameters(name, 0)[f"{key}.weight"] for name in names]).astype(np.float64)
         above = np.einsum("nmk,mkd->nmd", above, own)
     places = dict(enumerate(names))
-    return Opened(
+    return OpenedLayers(
         {name: inputs[:, i] for i, name in places.items()},
         {name: last[:, i] for i, name in places.items()},
         separation.determined,
@@ -99,13 +102,13 @@ def opened(uploads: Uploads) -> Opened | None:
     )
 
 
-def limit(uploads: Uploads, sums: Opened) -> str:
+def limit(uploads: Uploads, sums: OpenedLayers) -> str:
     """What is not handled of sums that were opened; empty where they mean what they are taken for."""
     if changed(uploads.view.defence):
         return "sums over workers are opened as they are, not as what a second defence has changed"
     if uploads.moved > STILL:
         return "sums over workers are not followed while parameters move"
-    if sums.rounding > ROUGH:
+    if sums.rounding > ROUGH_SHARE_OF_SUMS:
         return "fixed point rounds the sums over workers by more than is weighed"
     return ""
 

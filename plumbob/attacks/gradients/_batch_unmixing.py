@@ -16,20 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from plumbob.attacks.gradients._row_gradients import Bools
-from plumbob.federation import FloatArray
+from plumbob.federation import BoolArray, FloatArray
 
-RANK = 1e-6  # singular values below this share of the largest are rounding
-OWN = 1e-12  # rounding of the arithmetic here
+UNMIXING_RANK_SHARE = 1e-6  # singular values below this share of the largest are rounding
+UNMIXING_ROUNDING = 1e-12  # rounding of the arithmetic here
 USED = 1e-4  # cells that no row of a batch fills are below this share of the longest
-LOUD = 16.0  # times its rounding that a zero may be off
+ZERO_ROUNDING_TIMES = 16.0  # times its rounding that a zero may be off
 SOLE = 0.02  # how near 1 the leverage of a cell comes that alone determines a direction
 FLAT = 1e-4  # singular values of a ray's zeros below this share of the largest leave a direction open
-SPARE = 4  # cells more than are needed
-TRIES = 30  # linear programmes in a row that may find nothing new
+SPARE_CELLS = 4  # cells more than are needed
+FRUITLESS_PROGRAMMES = 30  # linear programmes in a row that may find nothing new
 BUDGET = 10  # linear programmes for each direction of the row space
 DEPTH = 6  # faces of faces
-ALIKE = 1e-9  # 1 - cosine of directions that are the same
+SAME_DIRECTION_GAP = 1e-9  # 1 - cosine of directions that are the same
 INSIDE = 1e-3  # share of a direction that may lie outside a row space which holds it
 
 
@@ -44,7 +43,7 @@ class Unmixed:
     errors: FloatArray
 
 
-def within(gradient: FloatArray, directions: FloatArray) -> tuple[Bools, int]:
+def within(gradient: FloatArray, directions: FloatArray) -> tuple[BoolArray, int]:
     """Which unit vectors lie in a gradient's row space, and how many dimensions that has."""
     space = _Space.of(gradient)
     if space is None:
@@ -97,13 +96,13 @@ class _Space:
 
     @classmethod
     def of(cls, gradient: FloatArray) -> _Space | None:
-        rounding = max(float(np.finfo(gradient.dtype).eps) / 2, OWN)
+        rounding = max(float(np.finfo(gradient.dtype).eps) / 2, UNMIXING_ROUNDING)
         whole = gradient.astype(np.float64)
         length = np.linalg.norm(whole, axis=0)
         if not length.max(initial=0.0) > 0:
             return None
         _, sizes, right = np.linalg.svd(whole, full_matrices=False)
-        rank = int((sizes > RANK * sizes[0]).sum())
+        rank = int((sizes > UNMIXING_RANK_SHARE * sizes[0]).sum())
         used = np.flatnonzero(length > USED * length.max())
         return cls(right[:rank].T, right[:rank].T[used], rounding * length[used], sizes[:rank], [BUDGET * rank])
 
@@ -112,7 +111,7 @@ class _Space:
         found = [] if known is None else [row / np.linalg.norm(row) for row in known @ self.whole]
         if self.rank == 1 and not found:
             ray = np.sign(self.basis.sum(axis=0))
-            loud = LOUD * self.noise / self.sizes[0]
+            loud = ZERO_ROUNDING_TIMES * self.noise / self.sizes[0]
             return ray[None] if (self.basis @ ray >= -loud).all() else np.zeros((0, 1))
         self._search(np.eye(self.rank), found, rng, 0)
         return np.array(found).reshape(len(found), self.rank)
@@ -121,12 +120,12 @@ class _Space:
         """Add the rows that lie in the span of `inside` (rank x m, orthonormal)."""
         cells = self.basis @ inside
         sizes = np.linalg.norm(cells, axis=1)
-        cells = cells[sizes > LOUD * self.noise / self.sizes[-1]]
+        cells = cells[sizes > ZERO_ROUNDING_TIMES * self.noise / self.sizes[-1]]
         if len(cells) < cells.shape[1]:
             return
         scaled = cells / np.linalg.norm(cells, axis=1, keepdims=True)
         missed = 0
-        while missed < TRIES and self.left[0] > 0 and self._open(inside, found) > 0:
+        while missed < FRUITLESS_PROGRAMMES and self.left[0] > 0 and self._open(inside, found) > 0:
             self.left[0] -= 1
             before = len(found)
             ray = _ray(scaled, cells.sum(axis=0), self._aim(inside, found, rng, missed))
@@ -143,13 +142,13 @@ class _Space:
         """A direction to go in: away from what is found, less so with every miss."""
         aim = np.asarray(rng.standard_normal(inside.shape[1]))
         held = np.linalg.qr((np.array(found).reshape(-1, self.rank) @ inside).T)[0]
-        return np.asarray(aim - (1 - missed / TRIES) * (held @ (held.T @ aim)))
+        return np.asarray(aim - (1 - missed / FRUITLESS_PROGRAMMES) * (held @ (held.T @ aim)))
 
     def _judge(
         self, ray: FloatArray, among: int, found: list[FloatArray], rng: np.random.Generator, depth: int
     ) -> None:
         """A ray that its zeros determine is a row; one that they determine up to m directions leads to a face."""
-        zero = self._zeros(ray, 10 * LOUD)
+        zero = self._zeros(ray, 10 * ZERO_ROUNDING_TIMES)
         face = self._left_open(zero)
         if face.shape[1] > 1:
             if face.shape[1] < among and depth < DEPTH:
@@ -159,18 +158,18 @@ class _Space:
             weighed = self.basis[zero] * (self.sizes / self.noise[zero][:, None])
             ray = np.linalg.svd(weighed, full_matrices=len(weighed) < self.rank)[2][-1] * self.sizes
             ray *= np.sign(ray @ self.basis.sum(axis=0)) / np.linalg.norm(ray)
-            zero = self._zeros(ray, LOUD)
-            if zero.sum() < self.rank - 1 + SPARE or self._left_open(zero).shape[1] != 1:
+            zero = self._zeros(ray, ZERO_ROUNDING_TIMES)
+            if zero.sum() < self.rank - 1 + SPARE_CELLS or self._left_open(zero).shape[1] != 1:
                 return
-        negative = self.basis @ ray < -LOUD * self.noise * np.linalg.norm(ray / self.sizes)
-        if not negative.any() and all(abs(ray @ other) < 1 - ALIKE for other in found):
+        negative = self.basis @ ray < -ZERO_ROUNDING_TIMES * self.noise * np.linalg.norm(ray / self.sizes)
+        if not negative.any() and all(abs(ray @ other) < 1 - SAME_DIRECTION_GAP for other in found):
             found.append(ray)
 
-    def _zeros(self, ray: FloatArray, loud: float) -> Bools:
-        zero: Bools = np.abs(self.basis @ ray) < loud * self.noise * np.linalg.norm(ray / self.sizes)
+    def _zeros(self, ray: FloatArray, loud: float) -> BoolArray:
+        zero: BoolArray = np.abs(self.basis @ ray) < loud * self.noise * np.linalg.norm(ray / self.sizes)
         return zero
 
-    def _left_open(self, zero: Bools) -> FloatArray:
+    def _left_open(self, zero: BoolArray) -> FloatArray:
         """The directions that zeros leave open, without those that stand alone for theirs (rank x m, orthonormal)."""
         scaled = self.basis[zero]
         scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)

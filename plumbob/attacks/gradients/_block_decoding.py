@@ -14,27 +14,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumbob.attacks.gradients._network_blocks import Block
+from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 from plumbob.federation import IntArray
 from plumbob.later import Tensor, functional, torch
 
-TURNS, AGAIN = 12, 3  # at most, from nothing and from inputs that are near
+DECODING_TURNS, DECODING_TURNS_FROM_NEAR = 12, 3  # at most, from nothing and from inputs that are near
 STAYED = 5e-3  # share of their length by which inputs move that are left alone
-STUCK, SETTLED = (
-    0.8,
-    3,
-)  # or by no less than this share of what they moved in the turn before; but not in the first turns
-LOOSE, FALL, TIGHT = 3e-3, 0.3, 3e-7  # share of the diagonal that damps least squares: first, turn by turn, last
+# Or by no less than this share of what they moved in the turn before; but not in the first turns.
+STUCK, SETTLED_TURNS = 0.8, 3
+# Share of the diagonal that damps least squares: first, turn by turn, last
+FIRST_DAMPING, DAMPING_FALL, LAST_DAMPING = 3e-3, 0.3, 3e-7
 HELD = 1e-5  # the same for inputs that are near
-SPARE = 2  # channels for each position from which every second tap will do
-EVERY = 4  # of so many channels one is looked at for the size of noise
+CHANNELS_TO_SPARE_TAPS = 2  # channels for each position from which every second tap will do
+CHANNELS_PER_NOISE_SAMPLE = 4  # of so many channels one is looked at for the size of noise
 
 
-def telling(block: Block, shape: tuple[int, ...], taps: IntArray) -> IntArray:
+def telling(block: ConvolutionBlock, shape: tuple[int, ...], taps: IntArray) -> IntArray:
     """Every second tap, as on a chess board, where all were kept and there are channels to spare; else all of them."""
     down, across = np.divmod(taps, block.conv.kernel_size[1])
     centre = sum(side // 2 for side in block.conv.kernel_size) % 2
-    if len(taps) == np.prod(block.conv.kernel_size) and block.conv.out_channels >= SPARE * _positions(block, shape):
+    if len(taps) == np.prod(block.conv.kernel_size) and block.conv.out_channels >= CHANNELS_TO_SPARE_TAPS * _positions(
+        block, shape
+    ):
         for colour in (centre, 1 - centre):
             some = np.asarray(taps[(down + across) % 2 == colour])
             if len(some) and decodable(block, shape, torch.from_numpy(some)):
@@ -42,19 +43,19 @@ def telling(block: Block, shape: tuple[int, ...], taps: IntArray) -> IntArray:
     return taps
 
 
-def decodable(block: Block, shape: tuple[int, ...], taps: Tensor) -> bool:
+def decodable(block: ConvolutionBlock, shape: tuple[int, ...], taps: Tensor) -> bool:
     """Whether patches follow from weight gradients: as many channels as positions, and every cell under some tap."""
     positions = _positions(block, shape)
     covered = _fold(block, torch.ones(1, positions, len(taps) * shape[0]), shape, taps)
     return block.conv.out_channels >= positions and bool((covered > 0).all()) and block.conv.dilation == (1, 1)
 
 
-def _positions(block: Block, shape: tuple[int, ...]) -> int:
+def _positions(block: ConvolutionBlock, shape: tuple[int, ...]) -> int:
     return int(block.conv(torch.zeros(1, *shape))[0, 0].numel())
 
 
 def decode(
-    block: Block,
+    block: ConvolutionBlock,
     y: Tensor,
     above: Tensor,
     shape: tuple[int, ...],
@@ -73,20 +74,20 @@ def decode(
     flat = weights.transpose(2, 3).flatten(2)
     every = _Decoding(block, shape, taps, flat, target, above * slope, window, hidden, near)
     outer = every.start()
-    turns = 0 if window is None else TURNS if near is None else AGAIN
+    turns = 0 if window is None else DECODING_TURNS if near is None else DECODING_TURNS_FROM_NEAR
     rows, some = torch.arange(len(y)), every
     x, steps = torch.zeros(len(y), *shape) if near is None else near.clone(), torch.full((len(y),), torch.inf)
     for turn in range(turns):
-        moved, _ = some.inputs(outer[rows], LOOSE * FALL**turn + TIGHT if near is None else HELD)
+        moved, _ = some.inputs(outer[rows], FIRST_DAMPING * DAMPING_FALL**turn + LAST_DAMPING if near is None else HELD)
         outer[rows] = some.spread(some.winners(moved, outer[rows]))
         step = (moved - x[rows]).flatten(1).norm(dim=1) / moved.flatten(1).norm(dim=1).clamp_min(1e-30)
-        moving = (step > STAYED) & ((step < STUCK * steps[rows]) | (turn <= SETTLED))
+        moving = (step > STAYED) & ((step < STUCK * steps[rows]) | (turn <= SETTLED_TURNS))
         x[rows], steps[rows] = moved, step
         if not moving.all():
             rows, some = rows[moving], some.of_rows(moving)
         if not len(rows):
             break
-    x, seen = every.inputs(outer, TIGHT if near is None else HELD)
+    x, seen = every.inputs(outer, LAST_DAMPING if near is None else HELD)
     return x, outer, seen.clamp_max(1.0).expand(-1, shape[0], -1, -1)
 
 
@@ -94,7 +95,7 @@ def decode(
 class _Decoding:
     """What is known of some rows of a block, laid out for decoding."""
 
-    block: Block
+    block: ConvolutionBlock
     shape: tuple[int, ...]
     taps: Tensor
     flat: Tensor  # rows x out x (taps in): the rows' own weight gradients
@@ -151,7 +152,7 @@ class _Decoding:
         return _best(self.block, 2 * wanted * spread / noise[0] - missed**2 / noise[1])
 
 
-def _unfold(block: Block, x: Tensor, taps: Tensor) -> Tensor:
+def _unfold(block: ConvolutionBlock, x: Tensor, taps: Tensor) -> Tensor:
     """Patches: rows x positions x (taps channels)."""
     conv = block.conv
     if conv.stride == (1, 1) and isinstance(conv.padding, tuple):  # every tap's cells are the whole picture, moved
@@ -163,7 +164,7 @@ def _unfold(block: Block, x: Tensor, taps: Tensor) -> Tensor:
     return cells.view(len(x), x.shape[1], -1, cells.shape[2])[:, :, taps].permute(0, 3, 2, 1).flatten(2)
 
 
-def _fold(block: Block, patches: Tensor, shape: tuple[int, ...], taps: Tensor) -> Tensor:
+def _fold(block: ConvolutionBlock, patches: Tensor, shape: tuple[int, ...], taps: Tensor) -> Tensor:
     """Sums of all copies of a cell in the patches."""
     conv, (channels, height, width) = block.conv, shape
     if conv.stride == (1, 1) and isinstance(conv.padding, tuple):
@@ -180,7 +181,7 @@ def _fold(block: Block, patches: Tensor, shape: tuple[int, ...], taps: Tensor) -
     return functional.fold(flat, shape[1:], conv.kernel_size, padding=conv.padding, stride=conv.stride)  # type: ignore[arg-type]  # paddings by name are numbers here, see `blocks_of`
 
 
-def _at(block: Block, taps: Tensor) -> list[tuple[int, int]]:
+def _at(block: ConvolutionBlock, taps: Tensor) -> list[tuple[int, int]]:
     """The taps' rows and columns."""
     return [divmod(tap, block.conv.kernel_size[1]) for tap in taps.tolist()]
 
@@ -190,7 +191,7 @@ def _places(shape: tuple[int, ...], kernel: tuple[int, ...], padding: tuple[int,
     return shape[1] + 2 * padding[0] - kernel[0] + 1, shape[2] + 2 * padding[1] - kernel[1] + 1
 
 
-def _windows(block: Block, pooled: torch.Size, hidden: torch.Size) -> Tensor:
+def _windows(block: ConvolutionBlock, pooled: torch.Size, hidden: torch.Size) -> Tensor:
     """Which pooled cell every position belongs to."""
     assert block.pool is not None
     height, width = hidden[2:]
@@ -201,7 +202,9 @@ def _windows(block: Block, pooled: torch.Size, hidden: torch.Size) -> Tensor:
 
 def _spread_of(off: Tensor, where: Tensor) -> Tensor:
     """A row's squared noise, from the usual size of what is off at the places that count; the few wrong ones hardly do."""
-    off = torch.where(where[:, ::EVERY], off[:, ::EVERY].abs(), torch.nan).flatten(1)
+    off = torch.where(
+        where[:, ::CHANNELS_PER_NOISE_SAMPLE], off[:, ::CHANNELS_PER_NOISE_SAMPLE].abs(), torch.nan
+    ).flatten(1)
     middle = off.nanmedian(dim=1).values.nan_to_num(0.0).clamp_min(1e-9)
     return (middle**2).view(-1, 1, 1, 1)
 
@@ -210,7 +213,7 @@ def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else value
 
 
-def _best(block: Block, agreement: Tensor) -> Tensor:
+def _best(block: ConvolutionBlock, agreement: Tensor) -> Tensor:
     assert block.pool is not None
     pool = block.pool
     winners: Tensor = functional.max_pool2d(

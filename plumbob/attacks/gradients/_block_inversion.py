@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plumbob.attacks.gradients._network_blocks import Block, through
+from plumbob.attacks.gradients._network_blocks import ConvolutionBlock, through
 from plumbob.later import Tensor, functional, torch
 
-CHUNK = 64  # rows solved together
-STEPS = 24  # at most
+INVERTED_TOGETHER = 64  # rows solved together
+INVERSION_STEPS = 24  # at most
 SOLVES = 24  # steps of conjugate gradients in each
-SOLVED = 0.05  # share of the squared residual at which they end before: winners change yet, so that more is lost work
+# Share of the squared residual at which they end before: winners change yet, so that more is lost work
+RESIDUAL_TO_STOP_AT = 0.05
 FINELY = 1e-4  # the same for rows that this leaves unsolved
-PATIENCE = 3  # steps that may pass until a row's residual is below
+INVERSION_PATIENCE = 3  # steps that may pass until a row's residual is below
 LESS = 0.8  # this share of what it was; then the row is left alone
 DAMPED = 1e-4  # share of the curvature
 DONE = 3e-5  # share of the target's size at which a row's residual counts as gone
@@ -24,7 +25,7 @@ class Sight:
     and a weight in the sum of squares.
     """
 
-    blocks: list[Block]
+    blocks: list[ConvolutionBlock]
     y: Tensor
     rows: Tensor
     sure: Tensor
@@ -32,7 +33,12 @@ class Sight:
 
     @classmethod
     def of(
-        cls, blocks: list[Block], y: Tensor, rows: Tensor, inputs: tuple[int, ...], weight: Tensor | None = None
+        cls,
+        blocks: list[ConvolutionBlock],
+        y: Tensor,
+        rows: Tensor,
+        inputs: tuple[int, ...],
+        weight: Tensor | None = None,
     ) -> Sight:
         """Of outputs that are sure and may be flat."""
         shape = through(blocks, torch.zeros(1, *inputs, dtype=y.dtype)).shape[1:]
@@ -41,13 +47,13 @@ class Sight:
 
 
 def invert(
-    block: Block,
+    block: ConvolutionBlock,
     y: Tensor,
     shape: tuple[int, ...],
     sure: Tensor,
     near: Tensor | None = None,
     low: float | None = None,
-    solved: float = SOLVED,
+    solved: float = RESIDUAL_TO_STOP_AT,
 ) -> Tensor:
     """The block's inputs from its outputs where they are sure; in [0, 1], or from `low` upwards where one is given."""
     start = torch.full((len(y), *shape), 0.5) if near is None else near
@@ -55,9 +61,9 @@ def invert(
     return _gauss_newton([sight], start, 1e-3, low, solved)
 
 
-def polish(blocks: list[Block], x: Tensor, y: Tensor, solved: float = SOLVED) -> Tensor:
+def polish(blocks: list[ConvolutionBlock], x: Tensor, y: Tensor, solved: float = RESIDUAL_TO_STOP_AT) -> Tensor:
     """All blocks at once, from inputs in [0, 1] whose winners are nearly all right."""
-    parts = zip(torch.split(x, CHUNK), torch.split(y, CHUNK), strict=True)
+    parts = zip(torch.split(x, INVERTED_TOGETHER), torch.split(y, INVERTED_TOGETHER), strict=True)
     with torch.no_grad():
         sights = [(near, Sight.of(blocks, top, torch.arange(len(top)), tuple(x.shape[1:]))) for near, top in parts]
         done = [_gauss_newton([sight], near, 1e-5, None, solved) for near, sight in sights]
@@ -71,7 +77,7 @@ def agree(sights: list[Sight], x: Tensor) -> Tensor:
 
 
 def _gauss_newton(
-    sights: list[Sight], start: Tensor, damping: float | None, low: float | None, solved: float = SOLVED
+    sights: list[Sight], start: Tensor, damping: float | None, low: float | None, solved: float = RESIDUAL_TO_STOP_AT
 ) -> Tensor:
     """Steps of least squares with winners and slopes fixed at each; rows whose residual is gone, or falls no more, are left in
     peace."""
@@ -79,7 +85,7 @@ def _gauss_newton(
     waited, mark = torch.zeros(len(start)), torch.full((len(start),), torch.inf)
     targets = [sight.blocks[-1].unacted(sight.y) for sight in sights]
     rows, x = torch.arange(len(start)), start
-    for _ in range(STEPS + 1):
+    for _ in range(INVERSION_STEPS + 1):
         place = torch.full((len(start),), -1)
         place[rows] = torch.arange(len(rows))
         looks, off, size = [], torch.zeros(len(rows)), torch.zeros(len(rows))
@@ -98,7 +104,7 @@ def _gauss_newton(
         better = off < smallest[rows]
         best[rows[better]], smallest[rows[better]] = x[better], off[better]
         gone = (DONE if start.dtype == torch.float32 else DONE**2) ** 2
-        left = (off > gone) & (waited[rows] < PATIENCE)
+        left = (off > gone) & (waited[rows] < INVERSION_PATIENCE)
         if not left.any():
             break
         step = _least_squares([look.of(left) for look in looks], damping, x[left], low, solved)
@@ -111,7 +117,7 @@ def _gauss_newton(
 class Tangent:
     """A block's linear part at some inputs: winners and slopes fixed."""
 
-    block: Block
+    block: ConvolutionBlock
     winners: Tensor | None
     hidden: torch.Size
     shape: tuple[int, ...]
@@ -146,7 +152,14 @@ class _Look:
 
     @classmethod
     def taken(
-        cls, blocks: list[Block], x: Tensor, target: Tensor, slope: Tensor, sure: Tensor, weight: Tensor, at: Tensor
+        cls,
+        blocks: list[ConvolutionBlock],
+        x: Tensor,
+        target: Tensor,
+        slope: Tensor,
+        sure: Tensor,
+        weight: Tensor,
+        at: Tensor,
     ) -> _Look:
         inside, tangents, live = x, [], slope > 0
         for block in blocks:

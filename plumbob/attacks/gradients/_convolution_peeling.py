@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from plumbob.attacks.gradients._block_decoding import decodable, decode
-from plumbob.attacks.gradients._block_inversion import CHUNK, FINELY, SOLVED, invert, polish
-from plumbob.attacks.gradients._network_blocks import Block, through
+from plumbob.attacks.gradients._block_inversion import FINELY, INVERTED_TOGETHER, RESIDUAL_TO_STOP_AT, invert, polish
+from plumbob.attacks.gradients._network_blocks import ConvolutionBlock, through
 from plumbob.later import Tensor, torch
 
 ENOUGH = 1.25  # cells of y per cell of x from which y alone is asked
-PASSES, CLOSE = 2, 1e-4  # ways down at most, and the share of its size by which a representation may be missed
+# Ways down at most, and the share of its size by which a representation may be missed
+WAYS_DOWN, MISS_THAT_IS_CLOSE = 2, 1e-4
 
 
 def peel(
-    blocks: list[Block],
+    blocks: list[ConvolutionBlock],
     shape: tuple[int, ...],
     y: Tensor,
     above: Tensor,
@@ -38,8 +39,8 @@ def peel(
         for block in blocks:
             shapes.append(block.forward(torch.zeros(shapes[-1])).shape)
         found = []
-        for start in range(0, len(y), CHUNK):
-            rows = slice(start, start + CHUNK)
+        for start in range(0, len(y), INVERTED_TOGETHER):
+            rows = slice(start, start + INVERTED_TOGETHER)
             own = {b.key: weights(b.key, rows) for b in blocks if _needs_gradients(b, shapes, blocks)}
             part = _peel_rows(blocks, shapes, y[rows], above[rows], own, polished)
             if part is None:
@@ -49,7 +50,7 @@ def peel(
 
 
 def _peel_rows(
-    blocks: list[Block],
+    blocks: list[ConvolutionBlock],
     shapes: list[torch.Size],
     y: Tensor,
     above: Tensor,
@@ -64,9 +65,9 @@ def _peel_rows(
     x = torch.full((len(y), *shapes[0][1:]), 0.5)
     best = torch.full((len(y),), torch.inf)
     rows = torch.arange(len(y))
-    for turn in range(PASSES):
+    for turn in range(WAYS_DOWN):
         mine = {key: (part[0][rows], part[1]) for key, part in own.items() if part is not None}
-        solved = FINELY if turn else SOLVED
+        solved = FINELY if turn else RESIDUAL_TO_STOP_AT
         moved = _down(blocks, shapes, top[rows], gradient[rows], mine, x[rows] if turn else None, solved)
         if not polished:
             return moved
@@ -75,26 +76,26 @@ def _peel_rows(
         off = (reached - top[rows]).flatten(1).norm(dim=1) / top[rows].flatten(1).norm(dim=1).clamp_min(1e-30)
         better = off < best[rows]
         x[rows[better]], best[rows[better]] = moved[better], off[better]
-        rows = torch.nonzero(best > CLOSE).flatten()
+        rows = torch.nonzero(best > MISS_THAT_IS_CLOSE).flatten()
         if not len(rows):
             break
     return x
 
 
-def _needs_gradients(block: Block, shapes: list[torch.Size], blocks: list[Block]) -> bool:
+def _needs_gradients(block: ConvolutionBlock, shapes: list[torch.Size], blocks: list[ConvolutionBlock]) -> bool:
     """Whether a block's outputs are too few for its inputs; the first one is inverted in any case."""
     number = next(i for i, other in enumerate(blocks) if other is block)
     return number > 0 and shapes[number + 1].numel() < ENOUGH * shapes[number].numel()
 
 
 def _asked(
-    blocks: list[Block], shapes: list[torch.Size], own: dict[str, tuple[Tensor, Tensor] | None]
-) -> list[tuple[Block, torch.Size, tuple[Tensor, Tensor] | None]]:
+    blocks: list[ConvolutionBlock], shapes: list[torch.Size], own: dict[str, tuple[Tensor, Tensor] | None]
+) -> list[tuple[ConvolutionBlock, torch.Size, tuple[Tensor, Tensor] | None]]:
     return [(block, shape, own[block.key]) for block, shape in zip(blocks, shapes, strict=False) if block.key in own]
 
 
 def _down(
-    blocks: list[Block],
+    blocks: list[ConvolutionBlock],
     shapes: list[torch.Size],
     top: Tensor,
     gradient: Tensor,

@@ -29,10 +29,10 @@ from plumbob.known_defences import (
 )
 
 CHANGES = (KnownDpGradients, KnownQuantisedGradients, KnownSparseGradients, KnownFakeGradients)
-WORK = 3e10  # operations that solving cell by cell may take
-EXACT = 1e-12  # share of the mean square that counts as the variance of an exact number
-LEAST = 1e-4  # share of what batches vary by that rows are taken to vary by at the least
-SURE = 0.5  # share of the expected fake number up to which a positive number counts as true
+MOST_SOLVING_OPERATIONS = 3e10  # operations that solving cell by cell may take
+VARIANCE_OF_EXACT = 1e-12  # share of the mean square that counts as the variance of an exact number
+LEAST_ROW_VARIANCE = 1e-4  # share of what batches vary by that rows are taken to vary by at the least
+SURE_A_NUMBER_IS_TRUE = 0.5  # share of the expected fake number up to which a positive number counts as true
 
 
 def changed(defence: KnownDefences) -> bool:
@@ -41,7 +41,7 @@ def changed(defence: KnownDefences) -> bool:
 
 
 @dataclass(frozen=True)
-class Told:
+class GradientEstimates:
     """Gradients as estimates, rounds x cells, with their variances (rounds x cells, or one column for all cells)."""
 
     values: FloatArray
@@ -54,12 +54,12 @@ def orders_only(defence: KnownDefences) -> bool:
     return fake is not None and not fake.literal
 
 
-def told(defence: KnownDefences, sent: Gradients, sizes: FloatArray, whole: int) -> Told:
+def told(defence: KnownDefences, sent: Gradients, sizes: FloatArray, whole: int) -> GradientEstimates:
     """What the numbers sent of one parameter mean; `whole` is how many cells it has, `sizes` those of the batches."""
     values = sent.values.astype(np.float64)
     variance = np.zeros((len(values), 1))
     if orders_only(defence):
-        return Told(values, None)
+        return GradientEstimates(values, None)
     fake, sparse = defence.get(KnownFakeGradients), defence.get(KnownSparseGradients)
     quantised, private = defence.get(KnownQuantisedGradients), defence.get(KnownDpGradients)
     if fake is not None and values.shape[1] == whole:
@@ -72,15 +72,15 @@ def told(defence: KnownDefences, sent: Gradients, sizes: FloatArray, whole: int)
     if quantised is not None:
         bits, chance = quantised.bits, quantised.stochastic
         if bits == 1 and not chance:  # a sign and no more
-            return Told(values, None)
+            return GradientEstimates(values, None)
         step = np.ptp(values, axis=1, keepdims=True) / (2**bits - 1)
         variance = variance + step**2 / (6 if chance else 12)
     if private is not None:
         if private.noise is None:
-            return Told(values, None)
+            return GradientEstimates(values, None)
         width = private.noise * private.clip
         variance = variance + (width / sizes[:, None]) ** 2
-    return Told(values, variance)
+    return GradientEstimates(values, variance)
 
 
 def _unfaked(values: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
@@ -89,7 +89,7 @@ def _unfaked(values: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
     order = np.argsort(-values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
     fake = -sigma * ndtri((np.arange(cells) + 0.5) / cells)
-    sure = (ranked >= 0) & (ranked < SURE * np.maximum(fake, 0.0))
+    sure = (ranked >= 0) & (ranked < SURE_A_NUMBER_IS_TRUE * np.maximum(fake, 0.0))
     upper = np.where(sure, ranked, np.nan)
     typical = (
         np.sqrt(np.nanmean(upper**2, axis=1, keepdims=True)) if sure.any(axis=1).all() else np.ones((len(values), 1))
@@ -123,7 +123,7 @@ class Estimates:
         return cls(values, left + middle, 1 - left / spread)
 
 
-def estimates(uploads: Uploads, rounds: IntArray, meant: Told) -> Estimates:
+def estimates(uploads: Uploads, rounds: IntArray, meant: GradientEstimates) -> Estimates:
     """The posterior mean of Z in S Z = K G + noise; its solution where nothing was changed."""
     if meant.variance is not None and not meant.variance.any():
         separation = Separation.of(uploads, rounds)
@@ -143,15 +143,15 @@ def estimates(uploads: Uploads, rounds: IntArray, meant: Told) -> Estimates:
         noise = np.broadcast_to(sizes**2 * meant.variance, right.shape)
     if not square.any():
         return Estimates(np.tile(centre, (total, 1)), np.zeros(total), np.zeros(total))
-    noise = noise + EXACT * (square + square.mean())
+    noise = noise + VARIANCE_OF_EXACT * (square + square.mean())
     middle = float((noise / sizes**2).mean()) / len(rounds)  # the centre's own variance
     shared = np.mean(sizes * (1 - sizes / total)) or 1.0
     own = (square - noise.mean(axis=0)) / shared
     unseen = float(noise.mean()) * np.sqrt(2.0 / right.size) / shared  # what rows may vary by without showing
-    pooled = max(float(own.mean()), unseen, LEAST * float(square.mean()) / shared)
+    pooled = max(float(own.mean()), unseen, LEAST_ROW_VARIANCE * float(square.mean()) / shared)
     spread = np.maximum(own, 0.1 * pooled) + 1e-300  # the variance of rows, cell by cell
     uneven = float(np.ptp(noise, axis=0).max(initial=0.0)) > 0
-    if uneven and len(rounds) ** 3 * right.shape[1] <= WORK:
+    if uneven and len(rounds) ** 3 * right.shape[1] <= MOST_SOLVING_OPERATIONS:
         found, left = _cell_by_cell(batches, right, noise, spread)
         return Estimates.of(centre + found, left, float(spread.mean()), middle)
     ridge = noise.mean(axis=0) / spread

@@ -14,24 +14,22 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plumbob.attacks.base import Attack, Guess, nothing
 from plumbob.attacks.gradients._defended_gradients import changed
 from plumbob.attacks.gradients._worker_uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.known_defences import KnownSecureAggregation
 from plumbob.later import Tensor, nn, torch
 from plumbob.protocols.gradients.split_training import TOP
 from plumbob.protocols.networks import one_thread
 from plumbob.threats import View
 
-BETAS, EPSILON = (0.9, 0.999), 1e-7  # of Adam, in the authors' code
-LABELS = 1e4  # the authors give labels the gradient of 100 |.|^2, and data that of 0.01 |.|^2
+MATCHING_ADAM_BETAS, MATCHING_ADAM_EPSILON = (0.9, 0.999), 1e-7  # of Adam, in the authors' code
+LABEL_STEP_RATIO = 1e4  # the authors give labels the gradient of 100 |.|^2, and data that of 0.01 |.|^2
 SNAPSHOTS = 10
 UNAWARE = "gradients are matched as if no defence had changed them"
-BoolArray = NDArray[np.bool_]
 Pairs = list[tuple[Tensor, Tensor]]  # made-up and real gradients, one pair per parameter
 
 
@@ -53,11 +51,11 @@ class ServerAttack(Attack):
         if reason:
             return nothing(view, reason)
         with one_thread():
-            guess = self.descend(Server(view), rng)
+            guess = self.descend(MatchingServer(view), rng)
         return replace(guess, untried=UNAWARE) if changed(view.defence) else guess
 
     @abstractmethod
-    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+    def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
         """The guess that the iterations end in."""
 
     def _store_length(self, iterations: int, report_every: int | None) -> None:
@@ -81,12 +79,12 @@ class Matching(ServerAttack):
         self._store_length(iterations, report_every)
         self.rate = positive("rate", rate)
 
-    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+    def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
         dummies = Dummies.drawn(server, seed_of(rng))
         return search(self, server, dummies, lambda batch: self.objective(batch, server), self.rate)
 
     @abstractmethod
-    def objective(self, batch: Batch, server: Server) -> Tensor:
+    def objective(self, batch: MadeUpBatch, server: MatchingServer) -> Tensor:
         """What is to become small on one batch."""
 
 
@@ -102,11 +100,15 @@ class RowAdam:
 
     def step(self, rows: Tensor, gradient: Tensor, rate: float, iteration: int) -> None:
         """`iteration` counts from 0."""
-        grown = [1 - beta ** (iteration + 1) for beta in BETAS]
-        first = self.first[rows].mul_(BETAS[0]).add_(gradient, alpha=1 - BETAS[0])
-        second = self.second[rows].mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        grown = [1 - beta ** (iteration + 1) for beta in MATCHING_ADAM_BETAS]
+        first = self.first[rows].mul_(MATCHING_ADAM_BETAS[0]).add_(gradient, alpha=1 - MATCHING_ADAM_BETAS[0])
+        second = (
+            self.second[rows]
+            .mul_(MATCHING_ADAM_BETAS[1])
+            .addcmul_(gradient, gradient, value=1 - MATCHING_ADAM_BETAS[1])
+        )
         self.first[rows], self.second[rows] = first, second
-        length = (second / grown[1]).sqrt_().add_(EPSILON)
+        length = (second / grown[1]).sqrt_().add_(MATCHING_ADAM_EPSILON)
         self.values[rows] -= (rate * sqrt(grown[1]) / grown[0] ** 2) * first / length
 
 
@@ -118,7 +120,9 @@ class Dummies:
     logits: RowAdam
 
     @classmethod
-    def drawn(cls, server: Server, generator: torch.Generator, workers: Sequence[Worker] | None = None) -> Dummies:
+    def drawn(
+        cls, server: MatchingServer, generator: torch.Generator, workers: Sequence[Worker] | None = None
+    ) -> Dummies:
         """From U(0, 1), as the authors do; of the given workers, or of all unknown ones."""
         rows = server.rows
         chosen = server.uploads.attacked if workers is None else workers
@@ -127,10 +131,10 @@ class Dummies:
 
 
 @dataclass
-class Batch:
+class MadeUpBatch:
     """One batch of dummy rows, sent through all networks as they were in that batch's round."""
 
-    server: Server
+    server: MatchingServer
     round: int
     rows: Tensor
     inputs: dict[str, Tensor]
@@ -161,7 +165,7 @@ class _Uploaded:
     cells: Tensor | None  # where only some were kept
 
 
-class Server:
+class MatchingServer:
     """What the server holds, as tensors: networks, batches, the gradients that came, and the columns it knows."""
 
     def __init__(self, view: View) -> None:
@@ -227,7 +231,7 @@ class Server:
             self._loaded = wanted
         return wanted
 
-    def batch(self, dummies: Dummies, round: int, fixed: dict[str, Tensor] | None = None) -> Batch:
+    def batch(self, dummies: Dummies, round: int, fixed: dict[str, Tensor] | None = None) -> MadeUpBatch:
         """The round's rows of the dummies, ready to be differentiated; `fixed` are rows that are not to be moved."""
         self.load(round)
         rows = self.batches[round]
@@ -239,7 +243,7 @@ class Server:
             part.clear()
         outputs = [self.modules[name](inputs[name]) for name in self.names if name != TOP]
         caught = {name: list(part) for name, part in self.caught.items()}
-        return Batch(self, round, rows, inputs, logits, caught, outputs)
+        return MadeUpBatch(self, round, rows, inputs, logits, caught, outputs)
 
     def catch_inputs(self, name: str, layer: nn.Module) -> None:
         """From now on, batches hold what this layer is given."""
@@ -273,11 +277,11 @@ class Server:
         return made
 
 
-Objective = Callable[[Batch], Tensor]
+Objective = Callable[[MadeUpBatch], Tensor]
 
 
 def move(
-    server: Server,
+    server: MatchingServer,
     dummies: Dummies,
     objective: Objective,
     rate: float,
@@ -292,14 +296,14 @@ def move(
     with torch.no_grad():
         for part, slope in zip(dummies.data.values(), slopes, strict=True):
             part.step(batch.rows, slope, rate, iteration)
-        dummies.logits.step(batch.rows, LABELS * above, rate, iteration)
+        dummies.logits.step(batch.rows, LABEL_STEP_RATIO * above, rate, iteration)
     return float(total.detach())
 
 
 class Reporter:
     """Collects the guess at some iterations."""
 
-    def __init__(self, server: Server, attack: ServerAttack) -> None:
+    def __init__(self, server: MatchingServer, attack: ServerAttack) -> None:
         self.server, self.length = server, attack.iterations
         self.every = attack.report_every or max(1, -(-attack.iterations // SNAPSHOTS))
         self.path: list[tuple[int, FloatArray]] = []
@@ -317,7 +321,7 @@ class Reporter:
         return Guess(names, values=self.server.values(parts, seen), labels=labels, path=tuple(self.path))
 
 
-def search(attack: ServerAttack, server: Server, dummies: Dummies, objective: Objective, rate: float) -> Guess:
+def search(attack: ServerAttack, server: MatchingServer, dummies: Dummies, objective: Objective, rate: float) -> Guess:
     """All iterations with one objective, for attacks without other steps."""
     reporter = Reporter(server, attack)
 

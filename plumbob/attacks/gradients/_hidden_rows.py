@@ -19,19 +19,18 @@ from functools import cached_property
 import numpy as np
 
 from plumbob.attacks.gradients._batch_unmixing import unmixed, within
-from plumbob.attacks.gradients._row_gradients import Bools
 from plumbob.attacks.gradients._shared_rows import crossings
 from plumbob.attacks.gradients._worker_uploads import Gradients, Uploads
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.threats import View
 
-AGAIN = (
-    2  # rounds in which someone must be seen: what is nobody's mark is not seen twice. Alone in a batch, once is enough
-)
-CERTAIN = 5.0  # rounds in which someone would be who is in none of them; else it may be someone who is known already
+# Rounds in which someone must be seen: what is nobody's mark is not seen twice. Alone in a batch, once is enough.
+ROUNDS_TO_BE_SEEN = 2
+# Rounds in which someone would be who is in none of them; else it may be someone who is known already
+ROUNDS_TO_BE_CERTAIN = 5.0
 BARREN = 8  # rounds without a new mark after which none is looked for
-ALIKE = 1 - 1e-8  # cosine from which two directions are one
-SAME = 0.01  # share by which one person's v_n may differ between rounds
+SAME_DIRECTION_COSINE = 1 - 1e-8  # cosine from which two directions are one
+SAME_PERSON_SHARE = 0.01  # share by which one person's v_n may differ between rounds
 
 
 class Renamed(Uploads):
@@ -54,8 +53,8 @@ class Renamed(Uploads):
 class _Attendance:
     """Who is in which round, as far as one worker's gradients tell."""
 
-    whole: Bools  # rounds all of whose rows are known
-    present: Bools  # rounds x people
+    whole: BoolArray  # rounds all of whose rows are known
+    present: BoolArray  # rounds x people
     marks: int  # that were found, whether or not they tell of whole rounds
 
     def enough(self, people: int) -> bool:
@@ -91,13 +90,13 @@ def _attendance(weights: Gradients, asked: IntArray, units: int, limit: int, rng
         above = np.linalg.lstsq(marks[inside].T, asked[number] * matrix.T.astype(np.float64), rcond=None)[0]
         for mark, own in zip(np.flatnonzero(inside).tolist(), above, strict=True):
             bearers = people.setdefault(mark, [])
-            known = [r for v, r in bearers if np.linalg.norm(v - own) < SAME * np.linalg.norm(own)]
+            known = [r for v, r in bearers if np.linalg.norm(v - own) < SAME_PERSON_SHARE * np.linalg.norm(own)]
             if known:
                 known[0].add(number)
             else:
                 bearers.append((own, {number}))
     every = [sorted(rounds) for bearers in people.values() for _, rounds in bearers]
-    often = [rounds for rounds in every if len(rounds) >= AGAIN or (asked[rounds] == 1).any()]
+    often = [rounds for rounds in every if len(rounds) >= ROUNDS_TO_BE_SEEN or (asked[rounds] == 1).any()]
     present = np.zeros((len(asked), len(often)), dtype=bool)
     for i, rounds in enumerate(often):
         present[rounds, i] = True
@@ -119,12 +118,12 @@ def _marks(matrices: FloatArray, limit: int, rng: np.random.Generator) -> FloatA
             marks, barren = np.vstack([marks, found]), 0 if len(found) else barren + 1
     if len(marks) < limit:
         for found in crossings(matrices):
-            if len(marks) < limit and (not len(marks) or (marks @ found).max() < ALIKE):
+            if len(marks) < limit and (not len(marks) or (marks @ found).max() < SAME_DIRECTION_COSINE):
                 marks = np.vstack([marks, found])
     return marks
 
 
-def _usual(present: Bools, whole: Bools) -> float:
+def _usual(present: BoolArray, whole: BoolArray) -> float:
     """In which share of the rounds someone is."""
     return float(present.sum() / max(1, whole.sum()))
 
@@ -139,12 +138,14 @@ def _linked(seen: list[_Attendance], limit: int) -> dict[int, IntArray]:
         own = np.full(one.present.shape[1], -1, dtype=np.int64)
         alone = one.whole & (one.present.sum(axis=1) == 1)
         for i, present in enumerate(one.present.T):
-            sure = present[common].sum() >= AGAIN or bool((present & alone & common).any())
+            sure = present[common].sum() >= ROUNDS_TO_BE_SEEN or bool((present & alone & common).any())
             same = (there[:, common] == present[common]).all(axis=1) & sure
             if same.sum() == 1:
                 own[i] = int(same.argmax())
             elif (
-                not present[common].any() and _usual(present, one.whole) * common.sum() > CERTAIN and len(there) < limit
+                not present[common].any()
+                and _usual(present, one.whole) * common.sum() > ROUNDS_TO_BE_CERTAIN
+                and len(there) < limit
             ):
                 own[i] = len(there)
                 there = np.vstack([there, present])

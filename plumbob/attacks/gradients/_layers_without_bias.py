@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from plumbob.attacks.gradients._network_blocks import chain_of
-from plumbob.attacks.gradients._row_gradients import Bools, Separation
-from plumbob.attacks.gradients._worker_uploads import RANK, Uploads, Worker
-from plumbob.federation import FloatArray
+from plumbob.attacks.gradients._row_gradients import Separation
+from plumbob.attacks.gradients._worker_uploads import UPLOAD_RANK_SHARE, Uploads, Worker
+from plumbob.federation import BoolArray, FloatArray
 from plumbob.later import nn
 from plumbob.protocols.gradients.split_training import TOP
 
@@ -23,7 +23,7 @@ NOISE = 64  # times the rounding of what was sent, up to which a gradient may be
 
 
 @dataclass(frozen=True)
-class Layer:
+class UpwardLayer:
     """A fully connected layer on the way up from the first."""
 
     party: str
@@ -33,7 +33,7 @@ class Layer:
     active: bool = False  # whether ReLU follows
 
 
-def way_up(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module) -> list[Layer] | str:
+def way_up(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module) -> list[UpwardLayer] | str:
     """The layers from the first to the next one with a bias; or why that does not tell."""
     found = _layers(uploads, worker, module, first)
     for layer in found if isinstance(found, list) else []:
@@ -47,21 +47,21 @@ def way_up(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module
     return found
 
 
-def _layers(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module) -> list[Layer] | str:
+def _layers(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Module) -> list[UpwardLayer] | str:
     """The same by the network alone."""
     chain = chain_of(module)
     if chain is None:
         return f"the network of '{worker.name}' is no chain, and its first fully connected layer has no bias"
     start = next(i for i, (_, part) in enumerate(chain) if part is first)
-    layers: list[Layer] = []
+    layers: list[UpwardLayer] = []
     for name, part in chain[start:]:
         if isinstance(part, nn.Linear):
             weight = part.weight.detach().double().numpy()
-            layers.append(Layer(worker.name, f"{name}.", weight, part.bias is not None))
+            layers.append(UpwardLayer(worker.name, f"{name}.", weight, part.bias is not None))
             if part.bias is not None:
                 return layers
         elif isinstance(part, nn.ReLU):
-            layers[-1] = Layer(worker.name, layers[-1].key, layers[-1].weight, False, active=True)
+            layers[-1] = UpwardLayer(worker.name, layers[-1].key, layers[-1].weight, False, active=True)
         elif not isinstance(part, nn.Identity | nn.Flatten):
             return f"a fully connected layer of '{worker.name}' has no bias, and {type(part).__name__} follows it"
     top = _top(uploads, worker)
@@ -70,22 +70,22 @@ def _layers(uploads: Uploads, worker: Worker, module: nn.Module, first: nn.Modul
     )
 
 
-def _top(uploads: Uploads, worker: Worker) -> Layer | None:
+def _top(uploads: Uploads, worker: Worker) -> UpwardLayer | None:
     """The top network's first layer, as far as it gets this worker's outputs; of a sum it is one for each."""
     outputs = worker.plan.outputs
     if uploads.top is None:
         return None
     if uploads.top.network == "sum":
-        return Layer(TOP, "", np.eye(outputs), bias=True)
+        return UpwardLayer(TOP, "", np.eye(outputs), bias=True)
     chain = [(name, part) for name, part in chain_of(uploads.module(TOP)) or [] if not isinstance(part, nn.Flatten)]
     if not chain or not isinstance(chain[0][1], nn.Linear) or chain[0][1].bias is None:
         return None
     place = [one.name for one in uploads.workers].index(worker.name)
     weight = chain[0][1].weight.detach().double().numpy()
-    return Layer(TOP, f"{chain[0][0]}.", weight[:, place * outputs : (place + 1) * outputs], bias=True)
+    return UpwardLayer(TOP, f"{chain[0][0]}.", weight[:, place * outputs : (place + 1) * outputs], bias=True)
 
 
-def gradients_above(uploads: Uploads, layers: list[Layer]) -> tuple[FloatArray, Separation]:
+def gradients_above(uploads: Uploads, layers: list[UpwardLayer]) -> tuple[FloatArray, Separation]:
     """V at the first of the layers, and what tells the rows apart there."""
     bias = uploads.gradients(layers[-1].party, f"{layers[-1].key}bias")
     above = Separation.of(uploads, bias.rounds).rows(bias)
@@ -97,11 +97,11 @@ def gradients_above(uploads: Uploads, layers: list[Layer]) -> tuple[FloatArray, 
     return above, Separation.of(uploads, own.rounds)
 
 
-def _alive(uploads: Uploads, layer: Layer) -> Bools:
+def _alive(uploads: Uploads, layer: UpwardLayer) -> BoolArray:
     """Rows x units: whether the unit's weights have a gradient that is more than rounding."""
     sent = uploads.gradients(layer.party, f"{layer.key}weight")
     separation = Separation.of(uploads, sent.rounds)
     own = np.abs(separation.rows(sent).reshape(len(separation.determined), len(layer.weight), -1)).max(axis=2)
     rounding = np.finfo(sent.values.dtype).eps * np.abs(sent.values).max(initial=0.0)
     noise = NOISE * rounding * np.linalg.norm(separation.inverse, axis=1)
-    return np.asarray(own > np.maximum(noise, RANK * own.max(initial=0.0))[:, None])
+    return np.asarray(own > np.maximum(noise, UPLOAD_RANK_SHARE * own.max(initial=0.0))[:, None])

@@ -19,17 +19,19 @@ from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.gradients._batch_unmixing import Unmixed
 from plumbob.attacks.gradients._block_inversion import Sight, agree
-from plumbob.attacks.gradients._network_blocks import Block
+from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 from plumbob.attacks.gradients._representation_descent import descend, descended
-from plumbob.attacks.gradients._row_gradients import Bools, Inputs
-from plumbob.federation import FloatArray, IntArray
+from plumbob.attacks.gradients._row_gradients import Inputs
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.later import Tensor, torch
 
-SIGHTS, TOGETHER = 6, 5  # rounds in which a row is looked for, and of them those that are brought to agree
+SIGHTS, SIGHTS_TO_AGREE = 6, 5  # rounds in which a row is looked for, and of them those that are brought to agree
 LIVE = 0.8  # share of the most live cells from which a round tells as much as any
-NEAR, SAME = 3e-3, 1e-6  # 1 - cosine of what a row should put in and what one did: by a rough guess, and by a good one
-SOLVED = 1e-4  # share of a representation that an input may miss when it counts as found
-PASSES, ROUGH = 4, 1  # times that all rounds are brought to agree, the first ones without asking how exact each is
+# 1 - cosine of what a row should put in and what one did: by a rough guess, and by a good one
+NEAR_BY_ROUGH_GUESS, SAME_BY_GOOD_GUESS = 3e-3, 1e-6
+MISS_OF_A_FOUND_INPUT = 1e-4  # share of a representation that an input may miss when it counts as found
+# Times that all rounds are brought to agree, the first ones without asking how exact each is
+AGREEMENT_PASSES, ROUGH_PASSES = 4, 1
 FLOOR = 1e-6  # errors of directions below which they do not count
 MIXED = 30.0  # times the row's usual miss at which a round's own counts as that of several rows in one
 
@@ -40,7 +42,7 @@ class Round:
 
     batch: IntArray
     forward: Callable[[Tensor], Tensor]
-    blocks: list[Block] | None
+    blocks: list[ConvolutionBlock] | None
     unmixed: Unmixed
 
     @property
@@ -66,11 +68,11 @@ def followed(rounds: list[Round], rows: int, shape: tuple[int, ...]) -> Inputs:
     with torch.no_grad():
         people = _linked(rounds, shape)
         _looked_for_together(rounds, people)
-        for turn in range(PASSES):
-            _brought_to_agree(rounds, people, exact=turn >= ROUGH)
-            if turn < PASSES - 1:
+        for turn in range(AGREEMENT_PASSES):
+            _brought_to_agree(rounds, people, exact=turn >= ROUGH_PASSES)
+            if turn < AGREEMENT_PASSES - 1:
                 _linked_again(rounds, people)
-            if all(person.miss < SOLVED for person in people):
+            if all(person.miss < MISS_OF_A_FOUND_INPUT for person in people):
                 break
     return _numbered(rounds, people, rows, shape)
 
@@ -79,7 +81,7 @@ def _linked(rounds: list[Round], shape: tuple[int, ...]) -> list[_Person]:
     """Round by round: who is there again, and who is new. Those new are looked for by descent, from this round alone."""
     people: list[_Person] = []
     for place, one in enumerate(rounds):
-        for person, which in _matches(rounds, place, people, NEAR):
+        for person, which in _matches(rounds, place, people, NEAR_BY_ROUGH_GUESS):
             people[person].seen[place] = which
         again = {person.seen[place] for person in people if place in person.seen}
         new = [i for i in range(len(one.directions)) if i not in again]
@@ -110,16 +112,16 @@ def _matches(rounds: list[Round], place: int, people: list[_Person], near: float
     return [(possible[i], int(j)) for i, j in chosen if off[i, j] < near]
 
 
-def _members(rounds: list[Round], one: Round) -> Bools:
+def _members(rounds: list[Round], one: Round) -> BoolArray:
     inside = np.zeros(1 + max(int(other.batch.max()) for other in rounds), dtype=bool)
     inside[one.batch] = True
     return inside
 
 
-def _numbers(rounds: list[Round], person: _Person) -> Bools:
+def _numbers(rounds: list[Round], person: _Person) -> BoolArray:
     """The row numbers that someone may have who was seen in these rounds; none for one who is seen no more."""
     every = [_members(rounds, rounds[place]) for place in person.seen]
-    allowed: Bools = np.logical_and.reduce(every) if every else np.zeros_like(_members(rounds, rounds[0]))
+    allowed: BoolArray = np.logical_and.reduce(every) if every else np.zeros_like(_members(rounds, rounds[0]))
     return allowed
 
 
@@ -157,7 +159,7 @@ def _looked_for_together(rounds: list[Round], people: list[_Person], steps: int 
 
 def _brought_to_agree(rounds: list[Round], people: list[_Person], exact: bool) -> None:
     """Inputs that give what was seen of them in several rounds at once, for all who are not found yet."""
-    open_ = [person for person in people if person.miss > SOLVED]
+    open_ = [person for person in people if person.miss > MISS_OF_A_FOUND_INPUT]
     if not open_:
         return
     if rounds[0].blocks == []:
@@ -185,9 +187,11 @@ def _brought_to_agree(rounds: list[Round], people: list[_Person], exact: bool) -
         missed = {place: _missed(rounds[place], person.x, which) for place, which in person.seen.items()}
         usual = float(np.min(list(missed.values())) if len(missed) < 3 else np.sort(list(missed.values()))[1])
         for place, miss in missed.items():
-            if miss > max(MIXED * usual, SOLVED) and len(person.seen) > 1:
+            if miss > max(MIXED * usual, MISS_OF_A_FOUND_INPUT) and len(person.seen) > 1:
                 del person.seen[place]
-        person.miss = usual if len(person.seen) > 1 else max(usual, 2 * SOLVED)  # one round proves nothing
+        person.miss = (
+            usual if len(person.seen) > 1 else max(usual, 2 * MISS_OF_A_FOUND_INPUT)
+        )  # one round proves nothing
 
 
 def _mean(rounds: list[Round], person: _Person) -> Tensor:
@@ -201,8 +205,8 @@ def _chosen(rounds: list[Round], person: _Person) -> list[int]:
     live = {place: np.count_nonzero(rounds[place].directions[which]) for place, which in person.seen.items()}
     most = max(live.values())
     good = sorted(live, key=lambda place: -live[place])
-    good = sorted(place for i, place in enumerate(good) if i < TOGETHER or live[place] > LIVE * most)
-    return [good[i] for i in np.linspace(0, len(good) - 1, min(TOGETHER, len(good))).round().astype(int)]
+    good = sorted(place for i, place in enumerate(good) if i < SIGHTS_TO_AGREE or live[place] > LIVE * most)
+    return [good[i] for i in np.linspace(0, len(good) - 1, min(SIGHTS_TO_AGREE, len(good))).round().astype(int)]
 
 
 def _seen(one: Round, which: list[int], x: Tensor) -> Tensor:
@@ -223,9 +227,9 @@ def _linked_again(rounds: list[Round], people: list[_Person]) -> None:
     """Whoever is found well is seen in all rounds that hold them, and what they are there is no one else's. The others are
     looked for again among those that nobody is.
     """
-    good = [person for person in people if person.miss < SOLVED]
+    good = [person for person in people if person.miss < MISS_OF_A_FOUND_INPUT]
     for place in range(len(rounds)):
-        for i, which in _matches(rounds, place, good, SAME):
+        for i, which in _matches(rounds, place, good, SAME_BY_GOOD_GUESS):
             good[i].seen[place] = which
             for person in people:
                 if person is not good[i] and person.seen.get(place) == which:
@@ -233,8 +237,8 @@ def _linked_again(rounds: list[Round], people: list[_Person]) -> None:
     people[:] = [person for person in people if person.seen]
     for place in range(len(rounds)):
         taken = {person.seen[place] for person in people if place in person.seen}
-        rest = [person for person in people if place not in person.seen and person.miss >= SOLVED]
-        for i, which in _matches(rounds, place, rest, NEAR):
+        rest = [person for person in people if place not in person.seen and person.miss >= MISS_OF_A_FOUND_INPUT]
+        for i, which in _matches(rounds, place, rest, NEAR_BY_ROUGH_GUESS):
             if which not in taken:
                 rest[i].seen[place] = which
 

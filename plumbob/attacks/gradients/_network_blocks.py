@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plumbob.attacks.gradients._row_gradients import DEAD
 from plumbob.later import Tensor, functional, nn, torch
 
-FEW = 4  # channels
+FEW_CHANNELS = 4  # channels
 
 
 def activations() -> tuple[type[nn.Module], ...]:
@@ -17,7 +17,7 @@ def activations() -> tuple[type[nn.Module], ...]:
 
 
 @dataclass(frozen=True)
-class Block:
+class ConvolutionBlock:
     """One convolution with what follows it, and the name under which its weights' gradients came."""
 
     key: str
@@ -56,7 +56,9 @@ class Block:
         from torch.nn.grad import conv2d_input
 
         conv = self.conv
-        if conv.in_channels <= FEW and isinstance(conv.padding, tuple):  # torch's own way is made for many channels
+        if conv.in_channels <= FEW_CHANNELS and isinstance(
+            conv.padding, tuple
+        ):  # torch's own way is made for many channels
             patches = conv.weight.flatten(1).t() @ outer.flatten(2)
             return functional.fold(patches, shape[1:], conv.kernel_size, conv.dilation, conv.padding, conv.stride)
         inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]  # torch has no types for it
@@ -106,19 +108,19 @@ def _plain(part: nn.Module) -> bool:
     return isinstance(part, nn.Sequential) and type(part).forward is nn.Sequential.forward
 
 
-def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
+def blocks_of(module: nn.Module, until: nn.Module) -> list[ConvolutionBlock] | None:
     """The blocks before a layer, if the module is a plain chain of such; nothing if it is anything else."""
     chain = chain_of(module)
     if chain is None:
         return None
     before = chain[: next(i for i, (_, part) in enumerate(chain) if part is until)]
-    blocks: list[Block] = []
+    blocks: list[ConvolutionBlock] = []
     for name, part in before:
         if isinstance(part, nn.Conv2d) and part.groups == 1 and part.padding_mode == "zeros":
             numbered = _numbered(part)
             if numbered is None:
                 return None
-            blocks.append(Block(name, numbered, nn.Identity(), None))
+            blocks.append(ConvolutionBlock(name, numbered, nn.Identity(), None))
         elif isinstance(part, nn.Flatten):
             continue
         elif (
@@ -127,9 +129,9 @@ def blocks_of(module: nn.Module, until: nn.Module) -> list[Block] | None:
             and isinstance(blocks[-1].act, nn.Identity)
             and isinstance(part, activations())
         ):
-            blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, part, None)
+            blocks[-1] = ConvolutionBlock(blocks[-1].key, blocks[-1].conv, part, None)
         elif blocks and blocks[-1].pool is None and isinstance(part, nn.MaxPool2d) and part.dilation == 1:
-            blocks[-1] = Block(blocks[-1].key, blocks[-1].conv, blocks[-1].act, part)
+            blocks[-1] = ConvolutionBlock(blocks[-1].key, blocks[-1].conv, blocks[-1].act, part)
         else:
             return None
     return blocks
@@ -147,7 +149,9 @@ def _numbered(conv: nn.Conv2d) -> nn.Conv2d | None:
     return same
 
 
-def inside(blocks: list[Block], shape: tuple[int, ...]) -> dict[str, tuple[Block, tuple[int, ...]]]:
+def inside(
+    blocks: list[ConvolutionBlock], shape: tuple[int, ...]
+) -> dict[str, tuple[ConvolutionBlock, tuple[int, ...]]]:
     """Blocks by name, each with the shape of its inputs."""
     found = {}
     for block in blocks:
@@ -157,7 +161,7 @@ def inside(blocks: list[Block], shape: tuple[int, ...]) -> dict[str, tuple[Block
     return found
 
 
-def through(blocks: list[Block], x: Tensor) -> Tensor:
+def through(blocks: list[ConvolutionBlock], x: Tensor) -> Tensor:
     """Outputs of the last block."""
     for block in blocks:
         x = block.forward(x)

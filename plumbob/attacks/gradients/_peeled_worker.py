@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.attacks.gradients._layers_without_bias import Layer, gradients_above, way_up
+from plumbob.attacks.gradients._layers_without_bias import UpwardLayer, gradients_above, way_up
 from plumbob.attacks.gradients._row_gradients import (
-    FEW,
     LOUDER,
+    MOST_NUMBERS_OF_A_LAYER,
+    NUMBERS_ASKED_AT_ONCE,
     QUIET,
-    ROOM,
     Inputs,
     Separation,
     layer_inputs,
@@ -25,7 +25,7 @@ from plumbob.protocols.networks import first_linear, representation
 if TYPE_CHECKING:
     import torch
 
-    from plumbob.attacks.gradients._network_blocks import Block
+    from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 
 
 class Peeled:
@@ -38,7 +38,7 @@ class Peeled:
 
         self.uploads, self.worker = uploads, worker
         self.module = uploads.module(worker.name)
-        self._blocks: dict[str, tuple[Block, tuple[int, ...]]] = {}
+        self._blocks: dict[str, tuple[ConvolutionBlock, tuple[int, ...]]] = {}
         self._separated: dict[str, tuple[FloatArray | None, IntArray]] = {}
         dtype = next(self.module.parameters()).dtype
         self.dtype = np.float64 if dtype == torch.float64 else np.float32
@@ -50,7 +50,7 @@ class Peeled:
         return self.uploads.gradients(self.worker.name, key)
 
     @cached_property
-    def way(self) -> list[Layer] | str:
+    def way(self) -> list[UpwardLayer] | str:
         """Where the first fully connected layer has no bias: the layers up to one that has, or why they do not tell."""
         return [] if self.layer.bias is not None else way_up(self.uploads, self.worker, self.module, self.layer)
 
@@ -117,7 +117,7 @@ class Peeled:
         weights = self.gradients(f"{self.key}.weight")
         every = len(weights.rounds) == len(separation.rounds) and self._fits(weights)
         # The rows' own gradients are the surest, and the slowest; where V is rough a batch would be solved for its errors.
-        if every and (self._fits(weights, FEW) or not self.uploads.static):
+        if every and (self._fits(weights, NUMBERS_ASKED_AT_ONCE) or not self.uploads.static):
             return row_inputs(separation.rows(weights), above, separation.determined)
         found = layer_inputs(self.uploads, weights, above, separation.determined, QUIET if every else LOUDER)
         if found.found.all():
@@ -131,7 +131,7 @@ class Peeled:
         values = np.where(found.found[:, None], found.values, rest.values)
         return Inputs(values, found.found | rest.found)
 
-    def _fits(self, gradients: Gradients, room: int = ROOM) -> bool:
+    def _fits(self, gradients: Gradients, room: int = MOST_NUMBERS_OF_A_LAYER) -> bool:
         """Whether the rows' own gradients of these cells fit into memory."""
         return len(gradients.cells) * len(self.uploads.view.own) <= room
 

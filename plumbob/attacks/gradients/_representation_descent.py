@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from plumbob.later import Tensor, torch
 
-CHUNK = 256
+DESCENDED_TOGETHER = 256
 
 
 def descend(
@@ -25,10 +25,10 @@ def descend(
     Of rows whose lengths are open only the target's direction counts.
     """
     found = [torch.zeros(0, *shape, dtype=target.dtype)]
-    for start in range(0, len(target), CHUNK):
-        wanted = target[start : start + CHUNK]
+    for start in range(0, len(target), DESCENDED_TOGETHER):
+        wanted = target[start : start + DESCENDED_TOGETHER]
         scale = wanted.std().clamp_min(1e-12)
-        open_ = None if lengths_open is None else lengths_open[start : start + CHUNK]
+        open_ = None if lengths_open is None else lengths_open[start : start + DESCENDED_TOGETHER]
 
         def loss(
             x: Tensor, _: int, wanted: Tensor = wanted, open_: Tensor | None = open_, scale: Tensor = scale

@@ -12,20 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from plumbob.attacks.gradients._worker_uploads import RANK, Gradients, Uploads
-from plumbob.federation import FloatArray, IntArray
+from plumbob.attacks.gradients._worker_uploads import UPLOAD_RANK_SHARE, Gradients, Uploads
+from plumbob.federation import BoolArray, FloatArray, IntArray
 
 DEAD = 1e-5  # share of the largest value below which a unit after ReLU counts as dead
-FEW = 2_000_000  # numbers of rows' own gradients up to which these are asked at once
-ROOM = 60_000_000  # numbers that the rows' own gradients of one layer may take
-Bools = NDArray[np.bool_]
-CHUNK = 8_192  # cells solved at once
-LOUDER = (
-    1e3  # how much more noise a row's estimate may have in a batch than alone: rows nearly alike are not told apart
-)
+NUMBERS_ASKED_AT_ONCE = 2_000_000  # numbers of rows' own gradients up to which these are asked at once
+MOST_NUMBERS_OF_A_LAYER = 60_000_000  # numbers that the rows' own gradients of one layer may take
+CELLS_SOLVED_TOGETHER = 8_192  # cells solved at once
+# How much more noise a row's estimate may have in a batch than alone: rows nearly alike are not told apart
+LOUDER = 1e3
 QUIET = 10.0  # the same where there are other ways to tell, and from which no better batch is looked for
 SEPARATE = 1e-6  # how far a row's own weight in its estimate may be from 1
 
@@ -36,7 +33,7 @@ class Separation:
 
     rounds: IntArray
     inverse: FloatArray  # rows x rounds, the batch sizes included
-    determined: Bools  # per row: whether its gradient is determined
+    determined: BoolArray  # per row: whether its gradient is determined
 
     @classmethod
     def of(cls, uploads: Uploads, rounds: IntArray) -> Separation:
@@ -47,11 +44,11 @@ class Separation:
     def rows(self, gradients: Gradients) -> FloatArray:
         """Z: one row's own gradient per row, rows x cells. Of many cells in the precision in which they came."""
         total = len(gradients.cells)
-        if total > CHUNK and gradients.values.dtype == np.float32:
+        if total > CELLS_SOLVED_TOGETHER and gradients.values.dtype == np.float32:
             return self.inverse.astype(np.float32) @ gradients.values
         found = np.empty((len(self.inverse), total))
-        for start in range(0, total, CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, total, CELLS_SOLVED_TOGETHER):
+            part = slice(start, start + CELLS_SOLVED_TOGETHER)
             found[:, part] = self.inverse @ gradients.values[:, part].astype(np.float64)
         return found
 
@@ -61,11 +58,11 @@ class Inputs:
     """What rows put into a layer, with the rows for which it is determined."""
 
     values: FloatArray
-    found: Bools  # per row: whether its input is determined
+    found: BoolArray  # per row: whether its input is determined
 
 
 def layer_inputs(
-    uploads: Uploads, weights: Gradients, above: FloatArray, separated: Bools, louder: float = LOUDER
+    uploads: Uploads, weights: Gradients, above: FloatArray, separated: BoolArray, louder: float = LOUDER
 ) -> Inputs:
     """H from a fully connected layer's weight gradients (d2 x d1 cells) and V = `above`, the rows' gradients at its outputs.
 
@@ -74,7 +71,7 @@ def layer_inputs(
     """
     total, d2 = above.shape
     scale = float(np.abs(above).max(initial=0.0)) or 1.0
-    alive = np.abs(above).max(axis=1, initial=0.0) > RANK * scale
+    alive = np.abs(above).max(axis=1, initial=0.0) > UPLOAD_RANK_SHARE * scale
     strength = ((above / scale) ** 2).sum(axis=1)
     noise = np.full(total, np.inf)  # by row: squared, in its best batch, in units of what it would be alone
     chosen = np.full(total, -1)  # and which batch that is
@@ -85,7 +82,7 @@ def layer_inputs(
         if len(known) == 0 or not separated[batch].all():
             continue
         matrix = above[known] / scale
-        inverse = linalg.pinv(matrix.T, rtol=RANK)  # known rows x d2
+        inverse = linalg.pinv(matrix.T, rtol=UPLOAD_RANK_SHARE)  # known rows x d2
         own = np.einsum("nk,nk->n", inverse, matrix)
         louder_here = (inverse**2).sum(axis=1) * strength[known]
         better = (own > 1 - SEPARATE) & (louder_here < np.minimum(noise[known], louder**2))
@@ -104,10 +101,10 @@ def layer_inputs(
     return Inputs(values, chosen >= 0)
 
 
-def row_inputs(weights: FloatArray, above: FloatArray, separated: Bools) -> Inputs:
+def row_inputs(weights: FloatArray, above: FloatArray, separated: BoolArray) -> Inputs:
     """H from the rows' own weight gradients v_n h_n' (rows x d2 d1): the one h_n that fits best; any batch size will do."""
     norm = (above**2).sum(axis=1)
-    found = separated & (norm > (RANK * float(np.abs(above).max(initial=0.0))) ** 2)
+    found = separated & (norm > (UPLOAD_RANK_SHARE * float(np.abs(above).max(initial=0.0))) ** 2)
     products = weights.reshape(len(above), above.shape[1], -1)
     values = np.einsum("nk,nkd->nd", above, products) / np.where(found, norm, 1.0)[:, None]
     return Inputs(np.where(found[:, None], values, 0.0), found)

@@ -26,7 +26,7 @@ from plumbob.transcript import COORDINATOR, Message
 if TYPE_CHECKING:
     import torch
 
-RANK = 1e-9  # singular values below this share of the largest count as zero
+UPLOAD_RANK_SHARE = 1e-9  # singular values below this share of the largest count as zero
 STILL = 1e-4  # share of their length that parameters may move, or one gradient for each row may miss, to count as still
 
 
@@ -170,7 +170,7 @@ class Uploads:
             if key not in self._apart:
                 batches = self.indicator[rounds]
                 empty = np.zeros(batches.T.shape)
-                inverse = np.asarray(linalg.pinv(batches, rtol=RANK)) if len(rounds) else empty
+                inverse = np.asarray(linalg.pinv(batches, rtol=UPLOAD_RANK_SHARE)) if len(rounds) else empty
                 self._apart[key] = inverse, np.einsum("nt,tn->n", inverse, batches)
             return self._apart[key]
 

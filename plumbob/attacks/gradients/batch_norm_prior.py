@@ -13,14 +13,22 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.attacks.base import Guess
-from plumbob.attacks.gradients._gradient_matching import Batch, Dummies, Server, ServerAttack, search, seed_of, squared
+from plumbob.attacks.gradients._gradient_matching import (
+    Dummies,
+    MadeUpBatch,
+    MatchingServer,
+    ServerAttack,
+    search,
+    seed_of,
+    squared,
+)
 from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import not_negative, positive
 from plumbob.later import Tensor, nn, torch
 from plumbob.protocols.networks import first_linear
 from plumbob.threats import View
 
-DRAWN = 256  # rows of U(0, 1) that stand in for others
+STAND_IN_ROWS = 256  # rows of U(0, 1) that stand in for others
 Moments = tuple[Tensor, Tensor]
 
 
@@ -44,21 +52,21 @@ class BatchNormPrior(ServerAttack):
         self.rate = positive("rate", rate)
         self.alpha, self.gamma = positive("alpha", alpha), not_negative("gamma", gamma)
 
-    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+    def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
         generator = seed_of(rng)
         dummies = Dummies.drawn(server, generator)
-        prior = Prior(server, server.uploads.view, generator)
+        prior = BatchNormStatistics(server, server.uploads.view, generator)
 
-        def objective(batch: Batch) -> Tensor:
+        def objective(batch: MadeUpBatch) -> Tensor:
             return self.alpha * squared(batch.pairs()) + self.gamma * prior.misfit(batch)
 
         return search(self, server, dummies, objective, self.rate)
 
 
-class Prior:
+class BatchNormStatistics:
     """The usual statistics of every unknown worker's feature maps, under the parameters that are loaded."""
 
-    def __init__(self, server: Server, view: View, generator: torch.Generator) -> None:
+    def __init__(self, server: MatchingServer, view: View, generator: torch.Generator) -> None:
         self.server = server
         self.usual: dict[str, list[Moments]] = {}
         self.checkpoint = -1
@@ -68,7 +76,7 @@ class Prior:
             for layer in layers_of(server.modules[worker.name], self.rows[worker.name]):
                 server.catch_outputs(worker.name, layer)
 
-    def misfit(self, batch: Batch) -> Tensor:
+    def misfit(self, batch: MadeUpBatch) -> Tensor:
         checkpoint = self.server.load(batch.round)
         if checkpoint != self.checkpoint:
             self.usual, self.checkpoint = {name: self._usual(name) for name in self.rows}, checkpoint
@@ -92,7 +100,7 @@ def _others(worker: Worker, view: View, generator: torch.Generator) -> Tensor:
     if view.auxiliary is not None:
         rows = torch.from_numpy(view.auxiliary[:, worker.columns]).float()
         return rows.reshape(len(rows), *worker.plan.shape)
-    return torch.rand(DRAWN, *worker.plan.shape, generator=generator)
+    return torch.rand(STAND_IN_ROWS, *worker.plan.shape, generator=generator)
 
 
 def layers_of(module: nn.Module, rows: Tensor) -> list[nn.Module]:

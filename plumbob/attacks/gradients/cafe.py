@@ -17,11 +17,11 @@ import numpy as np
 
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradients._gradient_matching import (
-    Batch,
     Dummies,
+    MadeUpBatch,
+    MatchingServer,
     Reporter,
     RowAdam,
-    Server,
     ServerAttack,
     move,
     seed_of,
@@ -33,14 +33,15 @@ from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whol
 from plumbob.later import Tensor, torch
 from plumbob.protocols.networks import first_linear, representation
 
-Optimizer = Literal["sgd", "adam"]
+CafeOptimizer = Literal["sgd", "adam"]
 Rates = tuple[float, float, float]
 START_V, START_H = 8e-4, 8e-2  # V starts in U(-8e-4, 8e-4), H in U(0, 8e-2)
-ROUGH = 1 / 16  # xi where none is given, per pair of neighbouring pixels: what Table 9's is for CIFAR-10 and MNIST
+# Xi where none is given, per pair of neighbouring pixels: what Table 9's is for CIFAR-10 and MNIST
+DEFAULT_XI_PER_PAIR = 1 / 16
 
 
 @dataclass(frozen=True)
-class Choice:
+class TableNineRow:
     """A row of jin2021's Table 9, for four workers and batches of 40. The weights are the same in all rows."""
 
     rates: Rates
@@ -48,10 +49,10 @@ class Choice:
 
 
 TABLE_9 = {
-    "cifar10": Choice((5e-3, 8e-3, 2e-2), 90),
-    "mnist": Choice((1e-2, 1e-2, 1e-2), 25),
-    "linnaeus5": Choice((5e-3, 5e-3, 1e-2), 110),
-    "yale": Choice((1e-2, 1e-2, 1e-2), 32),
+    "cifar10": TableNineRow((5e-3, 8e-3, 2e-2), 90),
+    "mnist": TableNineRow((1e-2, 1e-2, 1e-2), 25),
+    "linnaeus5": TableNineRow((5e-3, 5e-3, 1e-2), 110),
+    "yale": TableNineRow((1e-2, 1e-2, 1e-2), 32),
 }
 
 
@@ -70,7 +71,7 @@ class Cafe(ServerAttack):
         iterations: int = 300,
         earlier: int | None = None,
         rates: Rates = (1e-2, 1e-2, 1e-2),
-        first_step: Optimizer = "sgd",
+        first_step: CafeOptimizer = "sgd",
         alpha: float = 1e-2,
         beta: float = 1e-4,
         gamma: float = 1e-3,
@@ -85,7 +86,7 @@ class Cafe(ServerAttack):
             raise BadInput(f"rates: expected one for each of three steps, got {len(rates)}")
         first, second, third = (positive("rates", rate) for rate in rates)
         self.rates: Rates = (first, second, third)
-        one_of("first_step", first_step, get_args(Optimizer))
+        one_of("first_step", first_step, get_args(CafeOptimizer))
         self.first_step = first_step
         self.alpha, self.beta = not_negative("alpha", alpha), not_negative("beta", beta)
         self.gamma = not_negative("gamma", gamma)
@@ -101,15 +102,15 @@ class Cafe(ServerAttack):
         one_of("data", name, list(TABLE_9))
         return cls(iterations=iterations, earlier=earlier, rates=TABLE_9[name].rates, xi=TABLE_9[name].xi)
 
-    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
-        state = State(self, server, seed_of(rng))
+    def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
+        state = CafeState(self, server, seed_of(rng))
         reporter = Reporter(server, self)
         for iteration in self._steps(state):
             state.third(iteration)
             reporter.after(iteration, state.parts)
         return reporter.guess(state.parts(), state.dummies.logits.values)
 
-    def _steps(self, state: State) -> Iterator[int]:
+    def _steps(self, state: CafeState) -> Iterator[int]:
         """The iterations of Step III, with Steps I and II taken where the algorithm has them."""
         for step in (state.first, state.second):
             for iteration in range(self.earlier or self.iterations):
@@ -117,17 +118,17 @@ class Cafe(ServerAttack):
         yield from range(self.iterations)
 
 
-class State:
+class CafeState:
     """An attack under way."""
 
-    def __init__(self, attack: Cafe, server: Server, generator: torch.Generator) -> None:
+    def __init__(self, attack: Cafe, server: MatchingServer, generator: torch.Generator) -> None:
         self.attack, self.server = attack, server
-        self.layers = {worker.name: Layer(server, worker, generator) for worker in server.uploads.attacked}
+        self.layers = {worker.name: FirstLayerDescent(server, worker, generator) for worker in server.uploads.attacked}
         hidden = [w for w in server.uploads.attacked if not self.layers[w.name].is_input]
         self.dummies = Dummies.drawn(server, generator, hidden)
         self.tiles = [w.name for w in hidden if w.name in server.pictures]
         pairs = [c * (h * (w - 1) + w * (h - 1)) for c, h, w in (server.pictures[name] for name in self.tiles)]
-        self.xi = attack.xi if attack.xi is not None else ROUGH * float(np.mean(pairs)) if pairs else 0.0
+        self.xi = attack.xi if attack.xi is not None else DEFAULT_XI_PER_PAIR * float(np.mean(pairs)) if pairs else 0.0
 
     def first(self, iteration: int) -> float:
         """Step I on one batch; the largest F1 of a worker before it."""
@@ -143,7 +144,7 @@ class State:
         fixed = {name: layer.as_input() for name, layer in self.layers.items() if layer.is_input}
         return move(self.server, self.dummies, self.objective, self.attack.rates[2], iteration, fixed)
 
-    def objective(self, batch: Batch) -> Tensor:
+    def objective(self, batch: MadeUpBatch) -> Tensor:
         """F3."""
         attack = self.attack
         terms = [torch.zeros(())]
@@ -165,10 +166,10 @@ class State:
         return found | {name: layer.h.values for name, layer in self.layers.items() if layer.is_input}
 
 
-class Layer:
+class FirstLayerDescent:
     """A worker's first fully connected layer: V and H, and the descent on F1 and F2."""
 
-    def __init__(self, server: Server, worker: Worker, generator: torch.Generator) -> None:
+    def __init__(self, server: MatchingServer, worker: Worker, generator: torch.Generator) -> None:
         self.server, self.worker, self.name = server, worker, worker.name
         module = server.modules[worker.name]
         probe = torch.rand(2, *worker.plan.shape, generator=generator)
@@ -187,7 +188,7 @@ class Layer:
         self.h = RowAdam(START_H * torch.rand(server.rows, inputs, generator=generator))
         server.catch_inputs(worker.name, layer)
 
-    def descend_v(self, iteration: int, rate: float, kind: Optimizer) -> float:
+    def descend_v(self, iteration: int, rate: float, kind: CafeOptimizer) -> float:
         """F1 on one batch, and a step down. Beyond a rate of 1 / (2 K) descent would overshoot, so it stops there."""
         number = self.rounds[0][iteration % len(self.rounds[0])]
         rows = self.server.batches[number]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from plumbob.attacks.gradients.cafe import Cafe, State
+from plumbob.attacks.gradients.cafe import Cafe, CafeState
 
 
 class CafeSingleLoop(Cafe):
@@ -20,7 +20,7 @@ class CafeSingleLoop(Cafe):
     nested = False
     bounds: ClassVar[tuple[float, float]] = (1e-9, 5e-9)  # Section 4.2, of F1 and F2
 
-    def _steps(self, state: State) -> Iterator[int]:
+    def _steps(self, state: CafeState) -> Iterator[int]:
         server = state.server
         once = -(-server.rows // max(len(rows) for rows in server.batches))
         below = [0, 0]

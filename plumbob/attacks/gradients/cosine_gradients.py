@@ -5,11 +5,11 @@ D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
 
 from __future__ import annotations
 
-from plumbob.attacks.gradients._gradient_matching import Batch, Matching, Pairs, Server, variation
+from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, Pairs, variation
 from plumbob.errors import not_negative
 from plumbob.later import Tensor, torch
 
-TINY = 1e-20  # of squared lengths: a gradient of zeros has no angle
+TINY_SQUARED_LENGTH = 1e-20  # of squared lengths: a gradient of zeros has no angle
 
 
 class CosineGradients(Matching):
@@ -25,7 +25,7 @@ class CosineGradients(Matching):
         super().__init__(iterations=iterations, rate=rate, report_every=report_every)
         self.beta = not_negative("beta", beta)
 
-    def objective(self, batch: Batch, server: Server) -> Tensor:
+    def objective(self, batch: MadeUpBatch, server: MatchingServer) -> Tensor:
         rough = [variation(batch.inputs[name]) for name in server.pictures]
         return torch.stack([angle(batch.pairs()), *(self.beta * tv for tv in rough)]).sum()
 
@@ -33,5 +33,7 @@ class CosineGradients(Matching):
 def angle(pairs: Pairs) -> Tensor:
     """1 - cosine of the angle between all dummy and all real gradients."""
     across = torch.stack([fake @ real for fake, real in pairs]).sum()
-    lengths = [torch.stack([p[i].square().sum() for p in pairs]).sum().clamp_min(TINY).sqrt() for i in (0, 1)]
+    lengths = [
+        torch.stack([p[i].square().sum() for p in pairs]).sum().clamp_min(TINY_SQUARED_LENGTH).sqrt() for i in (0, 1)
+    ]
     return 1 - across / (lengths[0] * lengths[1])

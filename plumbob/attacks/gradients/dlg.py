@@ -5,7 +5,7 @@ D = |gradient(x, y) - uploaded gradient|^2
 
 from __future__ import annotations
 
-from plumbob.attacks.gradients._gradient_matching import Batch, Matching, Server, squared
+from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, squared
 from plumbob.later import Tensor
 
 
@@ -16,5 +16,5 @@ class Dlg(Matching):
     identity = "Dlg(iterations, report_every, rate)"
     summary = "jin2021's baseline: optimises dummy rows until their gradients match those uploaded (DLG)"
 
-    def objective(self, batch: Batch, server: Server) -> Tensor:
+    def objective(self, batch: MadeUpBatch, server: MatchingServer) -> Tensor:
         return squared(batch.pairs())

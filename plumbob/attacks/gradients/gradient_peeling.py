@@ -33,12 +33,12 @@ from plumbob.attacks.gradients._defended_gradients import (
     orders_only,
 )
 from plumbob.attacks.gradients._peeled_worker import Peeled
-from plumbob.attacks.gradients._row_gradients import Bools, Inputs, Separation
+from plumbob.attacks.gradients._row_gradients import Inputs, Separation
 from plumbob.attacks.gradients._top_classes import labels
-from plumbob.attacks.gradients._worker_uploads import RANK, STILL, Uploads, Worker, needs_coordinator
+from plumbob.attacks.gradients._worker_uploads import STILL, UPLOAD_RANK_SHARE, Uploads, Worker, needs_coordinator
 from plumbob.crypto.cores import available
 from plumbob.errors import boolean
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.known_defences import KnownSecureAggregation
 from plumbob.protocols.networks import one_thread, precision, representation
 from plumbob.threats import View
@@ -46,7 +46,7 @@ from plumbob.threats import View
 if TYPE_CHECKING:
     from plumbob.attacks.gradients._moving_parameters import Round
 
-EXPECTED = 512  # inputs drawn to know what a layer gets without any gradient
+INPUTS_DRAWN_FOR_A_LAYER = 512  # inputs drawn to know what a layer gets without any gradient
 MORE = 1.2  # rounds for each row from which one gradient for each may explain them all
 NEARLY = 0.999  # how far representations must be trusted for the gradients below them to be used
 
@@ -105,7 +105,7 @@ class GradientPeeling(Attack):
             certificate=f"{int(found.sum()):,} {NAMELESS}",
         )
 
-    def _peeled(self, uploads: Uploads, parts: list[Peeled]) -> tuple[FloatArray, Bools]:
+    def _peeled(self, uploads: Uploads, parts: list[Peeled]) -> tuple[FloatArray, BoolArray]:
         """What workers hold of every row, and the rows of which any worker tells."""
         view = uploads.view
         values, told = np.full((len(view.own), len(view.unknown)), 0.5), np.zeros(len(view.own), dtype=bool)
@@ -171,7 +171,7 @@ class _Followed(Peeled):
     def _met(self) -> Inputs | None:
         """Rows where the spans of their batches meet, if the layer's inputs are the columns themselves."""
         from plumbob.attacks.gradients._network_blocks import blocks_of
-        from plumbob.attacks.gradients._shared_rows import Span, met
+        from plumbob.attacks.gradients._shared_rows import RoundSpan, met
 
         if blocks_of(self.module, self.layer) != [] or self.layer.bias is None:
             return None
@@ -181,7 +181,7 @@ class _Followed(Peeled):
             bias = biases.of(number, units)
             if bias is not None:
                 batch = self.uploads.batches[number]
-                spans.append(Span.of(batch, weights.lines[position].reshape(units, -1), bias))
+                spans.append(RoundSpan.of(batch, weights.lines[position].reshape(units, -1), bias))
         return met([span for span in spans if span is not None], len(self.uploads.view.own), self.layer.in_features)
 
     def _seen(self) -> Inputs | None:
@@ -231,7 +231,7 @@ class _Followed(Peeled):
 class _Summed(Peeled):
     """One worker's network where the server knows sums over workers."""
 
-    def __init__(self, uploads: Uploads, worker: Worker, sums: aggregated_gradients.Opened) -> None:
+    def __init__(self, uploads: Uploads, worker: Worker, sums: aggregated_gradients.OpenedLayers) -> None:
         super().__init__(uploads, worker)
         self.sums = sums
         self.limit = self.limit or aggregated_gradients.limit(uploads, sums)
@@ -239,7 +239,7 @@ class _Summed(Peeled):
     def first(self) -> tuple[FloatArray, Inputs]:
         name = self.worker.name
         above = self.sums.above[name]
-        found = self.sums.determined & (np.abs(above).max(axis=1) > RANK * np.abs(above).max(initial=0.0))
+        found = self.sums.determined & (np.abs(above).max(axis=1) > UPLOAD_RANK_SHARE * np.abs(above).max(initial=0.0))
         return above, Inputs(self.sums.inputs[name], found)
 
     def _own(self, key: str) -> tuple[FloatArray | None, IntArray]:
@@ -281,7 +281,7 @@ class _Doubted(Peeled):
         import torch
 
         generator = torch.Generator().manual_seed(0)
-        anywhere = torch.rand(EXPECTED, *self.worker.plan.shape, generator=generator)
+        anywhere = torch.rand(INPUTS_DRAWN_FOR_A_LAYER, *self.worker.plan.shape, generator=generator)
         with torch.no_grad():
             inner = representation(self.module, self.layer, anywhere).flatten(1).double().numpy()
         return Expected(inner.mean(axis=0), inner.var(axis=0))

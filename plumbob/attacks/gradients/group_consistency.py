@@ -10,10 +10,10 @@ import numpy as np
 
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradients._gradient_matching import (
-    Batch,
     Dummies,
+    MadeUpBatch,
+    MatchingServer,
     Reporter,
-    Server,
     ServerAttack,
     move,
     seed_of,
@@ -44,7 +44,7 @@ class GroupConsistency(ServerAttack):
         self.rate, self.starts = positive("rate", rate), whole("starts", starts, 2, 100)
         self.alpha, self.gamma = positive("alpha", alpha), not_negative("gamma", gamma)
 
-    def descend(self, server: Server, rng: np.random.Generator) -> Guess:
+    def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
         generator = seed_of(rng)
         group = [Dummies.drawn(server, generator) for _ in range(self.starts)]
         reporter = Reporter(server, self)
@@ -58,7 +58,7 @@ class GroupConsistency(ServerAttack):
             rows = server.batches[iteration % len(server.batches)]
             mean = {name: torch.stack([d.data[name].values[rows] for d in group]).mean(0) for name in group[0].data}
 
-            def objective(batch: Batch, mean: dict[str, Tensor] = mean) -> Tensor:
+            def objective(batch: MadeUpBatch, mean: dict[str, Tensor] = mean) -> Tensor:
                 off = [(batch.inputs[name] - near).square().sum() for name, near in mean.items()]
                 return self.alpha * squared(batch.pairs()) + self.gamma * torch.stack(off).sum()
 

@@ -7,10 +7,10 @@ says nothing; the small ones lead.
 
 from __future__ import annotations
 
-from plumbob.attacks.gradients._gradient_matching import Batch, Matching, Pairs, Server
+from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, Pairs
 from plumbob.later import Tensor, torch
 
-TINY = 1e-20  # of a variance: dead units have gradients of zeros
+TINY_GRADIENT_VARIANCE = 1e-20  # of a variance: dead units have gradients of zeros
 
 
 class Sapag(Matching):
@@ -20,12 +20,15 @@ class Sapag(Matching):
     identity = "Sapag(iterations, report_every, rate)"
     summary = "jin2021's baseline: matches gradients through a Gaussian kernel (SAPAG)"
 
-    def objective(self, batch: Batch, server: Server) -> Tensor:
+    def objective(self, batch: MadeUpBatch, server: MatchingServer) -> Tensor:
         return kernel(batch.pairs())
 
 
 def kernel(pairs: Pairs) -> Tensor:
     """The sum over parameters of 1 - exp(-|g - g'|^2 / s)."""
     return torch.stack(
-        [-torch.expm1(-(fake - real).square().sum() / real.var(unbiased=False).clamp_min(TINY)) for fake, real in pairs]
+        [
+            -torch.expm1(-(fake - real).square().sum() / real.var(unbiased=False).clamp_min(TINY_GRADIENT_VARIANCE))
+            for fake, real in pairs
+        ]
     ).sum()

@@ -22,11 +22,11 @@ from plumbob.federation import FloatArray
 # (cavity mean, cavity variance), both rows x columns -> mean and variance of factor times cavity
 Tilt = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
-STEPS = 16  # rounds of expectation propagation, unless it settles before
-SETTLED = 3e-4  # change of a mean, in units of the range, below which it has
+PROPAGATION_ROUNDS = 16  # rounds of expectation propagation, unless it settles before
+SETTLED_MEAN_CHANGE = 3e-4  # change of a mean, in units of the range, below which it has
 DAMPING = 0.7
 TINY = 1e-12
-WIDE = 1e8  # variance of what says nothing
+UNINFORMATIVE_VARIANCE = 1e8  # variance of what says nothing
 
 
 def reduce(equations: FloatArray, answers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -37,7 +37,12 @@ def reduce(equations: FloatArray, answers: FloatArray) -> tuple[FloatArray, Floa
 
 
 def propagate(
-    matrix: FloatArray, targets: FloatArray, mean: FloatArray, variance: FloatArray, tilt: Tilt, steps: int = STEPS
+    matrix: FloatArray,
+    targets: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    tilt: Tilt,
+    steps: int = PROPAGATION_ROUNDS,
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mean and variance of rows with independent factors, given matrix @ x_i = targets_i."""
     precision = 1.0 / variance
@@ -47,7 +52,7 @@ def propagate(
         precision, pull = refined(joint, left, precision, pull, tilt, least)
         before = joint
         joint, left = condition(matrix, targets, pull / precision, 1.0 / precision)
-        if np.abs(joint - before).max(initial=0.0) < SETTLED:
+        if np.abs(joint - before).max(initial=0.0) < SETTLED_MEAN_CHANGE:
             break
     return joint, left
 
@@ -68,7 +73,11 @@ def refined(
 
 
 def propagate_together(
-    matrix: FloatArray, targets: FloatArray, centres: FloatArray, covariance: FloatArray, steps: int = STEPS
+    matrix: FloatArray,
+    targets: FloatArray,
+    centres: FloatArray,
+    covariance: FloatArray,
+    steps: int = PROPAGATION_ROUNDS,
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mean and variance of rows N(centres_i, covariance) cut to [0, 1]^d, given matrix @ x_i = targets_i."""
     scaled = covariance @ matrix.T
@@ -76,8 +85,8 @@ def propagate_together(
     gain = np.linalg.solve(matrix @ scaled + ridge, scaled.T)
     open_ = covariance - scaled @ gain
     middle = centres + (targets - centres @ matrix.T) @ gain
-    box = cut_normal(np.full((1, 1), 0.5), np.full((1, 1), WIDE))
-    least = np.full_like(middle, 1.0 / WIDE)
+    box = cut_normal(np.full((1, 1), 0.5), np.full((1, 1), UNINFORMATIVE_VARIANCE))
+    least = np.full_like(middle, 1.0 / UNINFORMATIVE_VARIANCE)
     precision, pull = least, 0.5 * least
     joint, left = middle, np.zeros_like(middle)
     for step in range(steps + 1):
@@ -87,7 +96,7 @@ def propagate_together(
         spread = open_ - part.transpose(0, 2, 1) @ np.linalg.solve(inner, part)
         before, joint = joint, middle + np.einsum("nij,nj->ni", spread, pull - precision * middle)
         left = np.maximum(np.einsum("nii->ni", spread), 1e-14)
-        if step and np.abs(joint - before).max(initial=0.0) < SETTLED:
+        if step and np.abs(joint - before).max(initial=0.0) < SETTLED_MEAN_CHANGE:
             break
         precision, pull = refined(joint, left, precision, pull, box, least)
     return joint, left

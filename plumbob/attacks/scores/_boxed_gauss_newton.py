@@ -21,22 +21,23 @@ from plumbob.federation import FloatArray
 from plumbob.later import torch
 from plumbob.threats import View
 
-ROUNDS = 14
-CHUNK = 1024  # rows solved together
-LOOSE, TIGHT = 0.3, 1e-4  # how exactly equations are met, first and last, relative to what the prior leaves open
-WIDE = 1e6
+NEWTON_ROUNDS = 14
+NEWTON_ROWS_TOGETHER = 1024  # rows solved together
+# How exactly equations are met, first and last, relative to what the prior leaves open
+FIRST_TOLERANCE, LAST_TOLERANCE = 0.3, 1e-4
+OPEN_VARIANCE = 1e6
 UNMET, ELSEWHERE = 0.02, (0.5, 0.2, 0.8)  # a logit missed by this much starts its row again, from these points
 
 
 @dataclass(frozen=True)
-class Equations:
+class NonlinearEquations:
     """g(x_i) = answers_i for rows of unit-scaled unknown columns; rows of a chunk are named by `own`."""
 
     differences: Callable[[FloatArray, FloatArray], FloatArray]  # own, x -> g
     tangents: Callable[[FloatArray, FloatArray], FloatArray]  # own, x -> J, rows x equations x columns
 
 
-def network_equations(view: View, low: FloatArray, span: FloatArray) -> Equations:
+def network_equations(view: View, low: FloatArray, span: FloatArray) -> NonlinearEquations:
     """The joint model's logit differences and their Jacobian in the unknown columns."""
     if view.model is None:
         raise BadInput("the linearised posterior needs the model (white box)")
@@ -62,11 +63,11 @@ def network_equations(view: View, low: FloatArray, span: FloatArray) -> Equation
         parts = [torch.autograd.grad(step, point, retain_graph=True)[0] for step in steps]
         return torch.stack(parts, dim=1).double().numpy()
 
-    return Equations(differences, tangents)
+    return NonlinearEquations(differences, tangents)
 
 
 @dataclass
-class State:
+class NewtonState:
     """Where the rows of a chunk stand: guesses, their covariances, and the Gaussians that stand for the box."""
 
     guess: FloatArray
@@ -78,10 +79,10 @@ class State:
     noise: FloatArray
 
 
-def start(centres: FloatArray, covariance: FloatArray, equations: int) -> State:
+def start(centres: FloatArray, covariance: FloatArray, equations: int) -> NewtonState:
     rows, columns = centres.shape
     flat = np.zeros((rows, columns))
-    return State(
+    return NewtonState(
         np.clip(centres, 0.02, 0.98),
         np.broadcast_to(covariance, (rows, columns, columns)),
         flat,
@@ -94,17 +95,17 @@ def start(centres: FloatArray, covariance: FloatArray, equations: int) -> State:
 
 def solve(
     covariance: FloatArray,
-    system: Equations,
+    system: NonlinearEquations,
     own: FloatArray,
     centres: FloatArray,
     answers: FloatArray,
-    rounds: int = ROUNDS,
+    rounds: int = NEWTON_ROUNDS,
 ) -> FloatArray:
     """Guesses of rows under a given prior; rows that settle off their equations start again from elsewhere."""
     guess, misses = settled(covariance, system, own, centres, answers, centres, rounds)
     for elsewhere in ELSEWHERE:
         todo = np.flatnonzero(misses > UNMET)
-        if not len(todo) or rounds < ROUNDS:
+        if not len(todo) or rounds < NEWTON_ROUNDS:
             break
         begin = np.full((len(todo), centres.shape[1]), elsewhere)
         again, missed = settled(covariance, system, own[todo], centres[todo], answers[todo], begin, rounds)
@@ -115,7 +116,7 @@ def solve(
 
 def settled(
     covariance: FloatArray,
-    system: Equations,
+    system: NonlinearEquations,
     own: FloatArray,
     centres: FloatArray,
     answers: FloatArray,
@@ -130,18 +131,18 @@ def settled(
 
 
 def tolerance(step: int, steps: int) -> float:
-    return float(LOOSE * (TIGHT / LOOSE) ** min(1.0, step / (steps - 3)))
+    return float(FIRST_TOLERANCE * (LAST_TOLERANCE / FIRST_TOLERANCE) ** min(1.0, step / (steps - 3)))
 
 
 def advance(
-    state: State,
+    state: NewtonState,
     covariance: FloatArray,
-    system: Equations,
+    system: NonlinearEquations,
     own: FloatArray,
     centres: FloatArray,
     answers: FloatArray,
     loose: float,
-) -> State:
+) -> NewtonState:
     """One linearisation, two rounds of expectation propagation, and as much of the step as lowers the merit."""
     here = state.guess
     columns = here.shape[1]
@@ -174,7 +175,7 @@ def advance(
         todo, scale = todo[~better], 0.4 * scale
         if not len(todo):
             break
-    return State(fresh, spread, precision, pull, tangents, targets, noise)
+    return NewtonState(fresh, spread, precision, pull, tangents, targets, noise)
 
 
 def gaussian(
@@ -207,7 +208,7 @@ def boxed(
     cavity = np.where(usable, cavity, 1.0)
     middle = np.clip(np.where(usable, (mean / left - pull) / cavity, 0.5), -20.0, 21.0)
     flat = np.full_like(middle, 0.5)
-    tilted, variance = cut_normal(flat, flat * WIDE)(middle, 1.0 / cavity)
+    tilted, variance = cut_normal(flat, flat * OPEN_VARIANCE)(middle, 1.0 / cavity)
     fresh = np.clip(1.0 / np.maximum(variance, 1e-9) - cavity, 0.0, 1e8)
     fresh_pull = tilted * (fresh + cavity) - middle * cavity
     damped = np.where(usable, 0.8, 0.0)
@@ -215,5 +216,5 @@ def boxed(
 
 
 def chunks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    for begin in range(0, len(rows), CHUNK):
-        yield rows[begin : begin + CHUNK]
+    for begin in range(0, len(rows), NEWTON_ROWS_TOGETHER):
+        yield rows[begin : begin + NEWTON_ROWS_TOGETHER]

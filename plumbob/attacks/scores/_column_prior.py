@@ -24,7 +24,7 @@ PSEUDO = 0.5  # the box counts as half a known column, spread evenly
 RIDGE = 1e-9
 MEAN_LIKENESS = ((0.0, 1.0), (0.9, 2.0), (0.9, 5.0), (0.97, 5.0))  # near, reach: all alike likely
 DIRECTIONS = 1200  # most coefficients regressed at once; beyond, the leading components of the known columns are used
-COMMON, NEAR, REACH = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9), (0.0, 0.2, 0.4, 0.6, 0.8), (1.0, 2.0, 4.0)
+COMMON, NEARNESSES, REACH = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9), (0.0, 0.2, 0.4, 0.6, 0.8), (1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def cell_covariance(
     centred = np.hstack([own - means, targets - targets.mean(axis=0)])
     sample = centred.T @ centred / len(centred)
     best, found = -np.inf, scale
-    for common, near, reach in product(COMMON, NEAR, REACH):
+    for common, near, reach in product(COMMON, NEARNESSES, REACH):
         if common + near > 0.97 or (near == 0.0 and reach > REACH[0]):
             continue
         covariance = scale * places.likeness(near, reach, common)
@@ -166,7 +166,7 @@ def pooled_mixture(columns: FloatArray, size: int = 10, most: int = 4000) -> tup
 
 
 @dataclass(frozen=True)
-class Prior:
+class ColumnPrior:
     """x_i ~ N(mean + slope' parts_i, covariance), `parts` the scaled components of the known columns, in unit ranges."""
 
     mean: FloatArray

@@ -19,32 +19,32 @@ from numpy.typing import NDArray
 
 from plumbob.attacks._common.release_likelihood import meaning
 from plumbob.attacks.scores._column_prior import PSEUDO, from_complete_rows, row_shift
-from plumbob.attacks.scores.equation_solving import Equations, equations
+from plumbob.attacks.scores.equation_solving import LinearEquationsOfScores, equations
 from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownDefences, KnownNoise, KnownRounding
 from plumbob.later import torch
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import View
 
-ROUNDS = (8, 8, 8)  # sweeps of each round of EM, on FEW rows; the first third of a round is not averaged
-FEW = 500
+EM_SWEEPS = (8, 8, 8)  # sweeps of each round of EM, on EM_ROWS rows; the first third of a round is not averaged
+EM_ROWS = 500
 FINAL = 30  # sweeps for all rows with the prior that EM has found
 SHRINKS = 25  # tries of one slice before a row stays where it is
-FITS = 1e-24  # squared distance up to which scores fit a release, for rounding
+FITTING_DISTANCE = 1e-24  # squared distance up to which scores fit a release, for rounding
 
 # (scores, rows they belong to) -> log likelihood of what those rows were told, up to a constant
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
 
 
 @dataclass(frozen=True)
-class Told:
+class ReleasedScores:
     """What a release says: how likely scores are given it, and scores that fit it to start from."""
 
     likelihood: Likelihood
     start: FloatArray
 
 
-def adapted(view: View, rng: np.random.Generator) -> Equations:
+def adapted(view: View, rng: np.random.Generator) -> LinearEquationsOfScores:
     """ESA's equations, with the mean of each right-hand side given what is known of the defence of the scores."""
     system = equations(view)
     rows = np.flatnonzero(system.told)
@@ -73,7 +73,7 @@ def known_nearly(scores: FloatArray, defence: KnownDefences) -> NDArray[np.bool_
     return np.asarray((scores > 100.0 * 10.0**-rounding.digits).all(axis=1))
 
 
-def read(scores: FloatArray, defence: KnownDefences) -> Told | None:
+def read(scores: FloatArray, defence: KnownDefences) -> ReleasedScores | None:
     """The meaning of released scores as a likelihood. None: they are as they were."""
     known = meaning(defence)
     if known is None:
@@ -82,9 +82,9 @@ def read(scores: FloatArray, defence: KnownDefences) -> Told | None:
 
     def likelihood(v: FloatArray, rows: IntArray) -> FloatArray:
         off = misfit(torch.from_numpy(v), released[torch.from_numpy(rows)]).numpy()
-        return np.where(off <= FITS, 0.0, -np.inf) if hard else np.asarray(-0.5 * off / width**2)
+        return np.where(off <= FITTING_DISTANCE, 0.0, -np.inf) if hard else np.asarray(-0.5 * off / width**2)
 
-    return Told(likelihood, known.middle(released).numpy())
+    return ReleasedScores(likelihood, known.middle(released).numpy())
 
 
 def prior(view: View, weights: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -108,7 +108,7 @@ def prior(view: View, weights: FloatArray, rows: IntArray) -> tuple[FloatArray, 
 
 
 def expected(
-    told: Told,
+    told: ReleasedScores,
     known: FloatArray,
     mean: FloatArray,
     spread: FloatArray,
@@ -121,10 +121,10 @@ def expected(
     mean, spread, doubt = mean @ flat, flat @ spread @ flat, flat @ doubt @ flat
     first, tie = spread, 2.0 * classes  # the first covariance counts as so many rows
     sums = (np.log(np.maximum(told.start, 1e-9)) - known) @ flat
-    few = np.unique(np.linspace(0, len(known) - 1, min(FEW, len(known))).astype(int))
+    few = np.unique(np.linspace(0, len(known) - 1, min(EM_ROWS, len(known))).astype(int))
     count, draws, moved = len(few), sums[few], np.zeros(classes)
-    fewer = Told(lambda v, rows: told.likelihood(v, few[rows]), told.start[few])
-    for sweeps in ROUNDS:
+    fewer = ReleasedScores(lambda v, rows: told.likelihood(v, few[rows]), told.start[few])
+    for sweeps in EM_SWEEPS:
         draws, average, scatter = sample(fewer, known[few], draws, mean[few] + moved, spread, sweeps, rng)
         gap = (average - mean[few]).mean(axis=0)
         # the mean of all rows, drawn to the prior one by what was in doubt of it
@@ -136,7 +136,7 @@ def expected(
 
 
 def sample(
-    told: Told,
+    told: ReleasedScores,
     known: FloatArray,
     sums: FloatArray,
     mean: FloatArray,

@@ -18,11 +18,11 @@ from plumbob.federation import FloatArray
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import View, WhiteBox
 
-SMALLEST = np.finfo(np.float64).tiny
+SMALLEST_SCORE = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
-class Equations:
+class LinearEquationsOfScores:
     """left @ x = right[i] for the unknown columns x of every row i."""
 
     left: FloatArray  # (classes - 1) x unknown columns
@@ -30,17 +30,17 @@ class Equations:
     told: NDArray[np.bool_]  # rows whose scores were not withheld; the others have zeros in `right`
 
 
-def equations(view: View) -> Equations:
+def equations(view: View) -> LinearEquationsOfScores:
     """The linear equations that a view of logistic regression holds (Eq 3 and 8), all rows at once."""
     if view.model is None:
         raise BadInput("equation solving needs the model (white box)")
     model = LinearModel.from_arrays(view.model)
     scores = np.asarray(view.received("scores"), dtype=np.float64)
-    logs = np.log(np.maximum(scores, SMALLEST))  # a score of 0 (rounded, underflown) becomes the smallest number
+    logs = np.log(np.maximum(scores, SMALLEST_SCORE))  # a score of 0 (rounded, underflown) becomes the smallest number
     known = view.own @ model.weights[view.known] + model.bias
     told = np.asarray(~np.isnan(scores).any(axis=1))
     steps = np.where(told[:, None], -np.diff(logs - known, axis=1), 0.0)
-    return Equations(-np.diff(model.weights[view.unknown], axis=1).T, steps, told)
+    return LinearEquationsOfScores(-np.diff(model.weights[view.unknown], axis=1).T, steps, told)
 
 
 class EquationSolving(Attack):

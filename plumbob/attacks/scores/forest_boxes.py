@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.scores._column_prior import Prior, components, expected_means, from_complete_rows, row_factor
+from plumbob.attacks.scores._column_prior import ColumnPrior, components, expected_means, from_complete_rows, row_factor
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.scores._trees import LEAF, Forest, Trees
 from plumbob.protocols.scores.boosted_trees import BoostedModel, margins_of
+from plumbob.protocols.trees import LEAF, Forest, Trees
 from plumbob.threats import Schema, View, WhiteBox
 
 SWEEPS, WARM = 60, 24  # rounds over all columns, and those of them before samples count
-HOT, COLD = 6.0, 1.0  # heat in votes, first and last
-CHUNK = 2048  # rows sampled together
+FIRST_HEAT, LAST_HEAT = 6.0, 1.0  # heat in votes, first and last
+ROWS_SAMPLED_TOGETHER = 2048  # rows sampled together
 NARROW = 1e-12
-PULL = 4.0  # weight of the first covariance, in rows per column
+FIRST_COVARIANCE_ROWS = 4.0  # weight of the first covariance, in rows per column
 FIRM = 0.25  # the last heat where leaves say more than a class, in units of what a tree changes
 
-Sums = NDArray[np.float32]  # what was said in sum: rows x outputs
+VoteSums = NDArray[np.float32]  # what was said in sum: rows x outputs
 Labels = NDArray[np.int16]
 
 
@@ -69,8 +69,8 @@ class ForestBoxes(Attack):
             centres, between = np.clip(centres, 0.0, 1.0), 0.0
         unit = centres.copy()
         columns = [cells_of(forest, int(c), low[j], span[j]) for j, c in enumerate(view.unknown)]
-        for begin in range(0, len(told), CHUNK):
-            rows = told[begin : begin + CHUNK]
+        for begin in range(0, len(told), ROWS_SAMPLED_TOGETHER):
+            rows = told[begin : begin + ROWS_SAMPLED_TOGETHER]
             sides = sides_of(forest, view, rows, low + span * centres[rows])
             unit[rows] = sample(forest, ballot, columns, covariance, centres[rows], votes[rows], sides, between, rng)
         return Guess(view.unknown_names, np.asarray(low + (high - low) * unit))
@@ -84,8 +84,8 @@ class Ballot:
     """What trees say: the options of each, numbers that are summed over trees, and how the sum is read off scores."""
 
     option: IntArray  # trees x nodes: which of its tree's options a leaf takes
-    says: Sums  # trees x options x outputs
-    read: Callable[[FloatArray], Sums]
+    says: VoteSums  # trees x options x outputs
+    read: Callable[[FloatArray], VoteSums]
     cold: float  # the last heat
 
 
@@ -94,7 +94,7 @@ def ballot_of(forest: Trees) -> Ballot:
     count = len(forest.feature)
     if isinstance(forest, Forest) and forest.leaves is None:
         says = np.broadcast_to(np.eye(forest.classes, dtype=np.float32), (count, forest.classes, forest.classes))
-        return Ballot(forest.label, says, lambda scores: _single(np.rint(np.nan_to_num(scores) * count)), COLD)
+        return Ballot(forest.label, says, lambda scores: _single(np.rint(np.nan_to_num(scores) * count)), LAST_HEAT)
     ends = [np.flatnonzero(tree == LEAF) for tree in forest.feature]
     option = np.zeros(forest.feature.shape, dtype=np.int64)
     said = np.zeros((count, max(map(len, ends)), _outputs(forest)))
@@ -111,7 +111,7 @@ def ballot_of(forest: Trees) -> Ballot:
     spread = [said[tree, : len(leaves)].var(axis=0).sum() for tree, leaves in enumerate(ends)]
     unit = float(np.sqrt(2 * np.mean(spread))) or 1.0  # two leaves drawn at random are so far apart
 
-    def read(scores: FloatArray) -> Sums:
+    def read(scores: FloatArray) -> VoteSums:
         filled = np.where(np.isnan(scores), 1.0 / scores.shape[1], scores)
         sums = margins_of(filled, len(base)) - base if isinstance(forest, BoostedModel) else filled * count
         return _single(sums / unit)
@@ -123,11 +123,11 @@ def _outputs(forest: Trees) -> int:
     return len(forest.base) if isinstance(forest, BoostedModel) else int(getattr(forest, "classes", 0))
 
 
-def _single(numbers: FloatArray) -> Sums:
+def _single(numbers: FloatArray) -> VoteSums:
     return np.asarray(numbers, dtype=np.float32)
 
 
-def prior_of(view: View, forest: Trees, low: FloatArray, span: FloatArray) -> Prior:
+def prior_of(view: View, forest: Trees, low: FloatArray, span: FloatArray) -> ColumnPrior:
     """Exchangeable columns; their means follow the forest's thresholds as far as those of the known columns do."""
     parts = components(view.own, len(low))
     marks = np.full(len(view.known) + len(view.unknown), np.nan)
@@ -143,25 +143,25 @@ def prior_of(view: View, forest: Trees, low: FloatArray, span: FloatArray) -> Pr
     deviation = np.sqrt(relative * mean * (1 - mean) + between)
     common = min(0.95, max(0.0, shared - float((slope**2).sum())) / float((deviation**2).mean()))
     covariance = np.outer(deviation, deviation) * ((1 - common) * np.eye(len(low)) + common)
-    return Prior(mean, np.tile(slope[:, None], len(low)), covariance, between)
+    return ColumnPrior(mean, np.tile(slope[:, None], len(low)), covariance, between)
 
 
 @dataclass(frozen=True)
-class Cells:
+class ColumnCells:
     """One unknown column: the cells its thresholds cut, and in which trees which of its nodes matter."""
 
     edges: FloatArray  # 0, thresholds, 1
     uses: tuple[tuple[int, IntArray, IntArray], ...]  # tree, its nodes on this column, the first cell right of each
 
 
-def cells_of(forest: Trees, column: int, low: float, span: float) -> Cells:
+def cells_of(forest: Trees, column: int, low: float, span: float) -> ColumnCells:
     trees, nodes = np.nonzero(forest.feature == column)
     thresholds = (forest.threshold[trees, nodes] - low) / span
     inner = np.unique(thresholds[(thresholds > 0) & (thresholds < 1)])
     first = np.searchsorted(inner, thresholds, side="left") + 1  # cells from here on lie above the threshold
     first = np.where(thresholds <= 0, 0, np.where(thresholds >= 1, len(inner) + 1, first))
     uses = tuple((int(t), nodes[trees == t], first[trees == t]) for t in np.unique(trees))
-    return Cells(np.concatenate([[0.0], inner, [1.0]]), uses)
+    return ColumnCells(np.concatenate([[0.0], inner, [1.0]]), uses)
 
 
 def sides_of(forest: Trees, view: View, rows: NDArray[np.intp], values: FloatArray) -> NDArray[np.bool_]:
@@ -192,10 +192,10 @@ def tree_labels(
 def sample(
     forest: Trees,
     ballot: Ballot,
-    columns: list[Cells],
+    columns: list[ColumnCells],
     covariance: FloatArray,
     centres: FloatArray,
-    votes: Sums,
+    votes: VoteSums,
     sides: NDArray[np.bool_],
     between: float,
     rng: np.random.Generator,
@@ -215,7 +215,7 @@ def sample(
         if 2 <= sweep < WARM:
             centres, covariance = relearnt(state, centres, first_centres, first, between)
             precision = np.linalg.inv(covariance + 1e-9 * np.eye(size))
-        heat = HOT * (ballot.cold / HOT) ** min(1.0, sweep / WARM)
+        heat = FIRST_HEAT * (ballot.cold / FIRST_HEAT) ** min(1.0, sweep / WARM)
         for j, cells in enumerate(columns):
             spread = 1.0 / np.sqrt(precision[j, j])
             gap = state - centres
@@ -240,11 +240,13 @@ def relearnt(
     pull = np.diag(first) / max(between, NARROW)
     shift = (count * error.mean(axis=0) + pull * (first_centres - centres).mean(axis=0)) / (count + pull)
     error = error - error.mean(axis=0)
-    pseudo = PULL * size
+    pseudo = FIRST_COVARIANCE_ROWS * size
     return centres + shift, (pseudo * first + error.T @ error) / (pseudo + count)
 
 
-def vote_changes(forest: Trees, ballot: Ballot, cells: Cells, labels: Labels, sides: NDArray[np.bool_]) -> Sums:
+def vote_changes(
+    forest: Trees, ballot: Ballot, cells: ColumnCells, labels: Labels, sides: NDArray[np.bool_]
+) -> VoteSums:
     """rows x cells x outputs: how the sums change if a row's value moves to a cell."""
     count = labels.shape[1]
     everyone = np.arange(count)

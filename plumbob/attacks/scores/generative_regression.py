@@ -26,32 +26,32 @@ from plumbob.federation import FloatArray
 from plumbob.later import Tensor, functional, torch
 from plumbob.protocols.base import Model
 from plumbob.protocols.networks import one_thread
-from plumbob.protocols.scores._trees import Forest
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
 from plumbob.protocols.scores.split_models import SplitModel
+from plumbob.protocols.trees import Forest
 from plumbob.threats import View, WhiteBox
 
 Schedule = Literal["constant", "cycle"]
-Distance = Literal["scores", "logs"]
-Layer = list[Tensor]  # weight, bias and, of a hidden layer, scale and shift of its normalisation
+MatchedBy = Literal["scores", "logs"]
+GeneratorLayer = list[Tensor]  # weight, bias and, of a hidden layer, scale and shift of its normalisation
 
-HIDDEN = (600, 200, 100)  # the generator's layers (Section VI-C)
+GENERATOR_LAYERS = (600, 200, 100)  # the generator's layers (Section VI-C)
 SURROGATE = (2000, 200)  # those of the network that stands for a forest
 VARIANCE_WEIGHT = 0.25 / 64  # the authors' 0.25 beside a sum over 64 rows; ours is a mean, whatever the batch
 SURROGATE_RATE = 1e-3
 SURROGATE_BATCH = 128
 SURROGATE_SHARE = 8  # how many times the updates of a surrogate that is fitted evenly
-CHUNK = 8192  # rows generated together at the end
-MODELS: dict[str, type[Model]] = {
+ROWS_GENERATED_TOGETHER = 8192  # rows generated together at the end
+DIFFERENTIABLE_MODELS: dict[str, type[Model]] = {
     "logistic_regression": LinearModel,
     "neural_network": Network,
     "random_forest": Forest,
     "boosted_trees": BoostedModel,
     "split_models": SplitModel,
 }
-LEAST = 1e-6  # the smallest score whose logarithm is looked at
+LEAST_LOG_SCORE = 1e-6  # the smallest score whose logarithm is looked at
 LOG_WEIGHT = 0.05  # what a squared gap of logarithms counts beside the variance constraint
 MEANS_RATE, MEANS_BATCH = 0.05, 128
 
@@ -87,7 +87,7 @@ class GenerativeRegression(Attack):
         rate: float = 2e-3,
         schedule: Schedule = "cycle",
         standardise: bool = True,
-        distance: Distance = "scores",
+        distance: MatchedBy = "scores",
         means: int = 0,
         draws: int = 8,
         near: bool = True,
@@ -156,7 +156,11 @@ class GenerativeRegression(Attack):
         observed = torch.tensor(scores, dtype=torch.float32)
         own = torch.tensor(view.own, dtype=torch.float32)
         updates = min(self.steps, self.epochs * math.ceil(len(told) / self.batch))
-        model = MODELS[view.protocol].from_arrays(view.model).reordered(np.concatenate([view.known, view.unknown]))
+        model = (
+            DIFFERENTIABLE_MODELS[view.protocol]
+            .from_arrays(view.model)
+            .reordered(np.concatenate([view.known, view.unknown]))
+        )
         if isinstance(model, Forest | BoostedModel):
             logits = surrogate(model, own, len(view.unknown), self._surrogate_updates(updates), random, near=self.near)
         else:
@@ -193,7 +197,7 @@ class GenerativeRegression(Attack):
         if known is None:
             return log_distance if logs else score_distance
         if logs and known.fair:  # logarithms of scores below the width of a release are not known
-            least = max(LEAST, known.width)
+            least = max(LEAST_LOG_SCORE, known.width)
             return lambda logits, observed: log_distance(logits, known.middle(observed), least)
         return lambda logits, observed: known.training(torch.softmax(logits, dim=1), observed)
 
@@ -213,7 +217,9 @@ class GenerativeRegression(Attack):
             loss = far(logits(torch.cat([own[rows], made], dim=1)), observed[rows]).mean()
             descend(optimiser, loss)
 
-    def _maker(self, own: Tensor, unknown: int, random: torch.Generator) -> tuple[Callable[[Tensor], Tensor], Layer]:
+    def _maker(
+        self, own: Tensor, unknown: int, random: torch.Generator
+    ) -> tuple[Callable[[Tensor], Tensor], GeneratorLayer]:
         """A function from row numbers to their unknown columns, and the parameters to train in it."""
         if not self.generator:  # the columns themselves, from a uniform start and with nothing to hold them in (0, 1)
             free = torch.rand(len(own), unknown, generator=random).requires_grad_()
@@ -225,7 +231,7 @@ class GenerativeRegression(Attack):
             inputs = centred / torch.where(spread > 1e-6, spread, torch.inf)
         inputs = inputs if self.known else inputs[:, :0]
         size = unknown if self.noise else 0
-        layers = fresh((inputs.shape[1] + size, *HIDDEN, unknown), random, normalised=True)
+        layers = fresh((inputs.shape[1] + size, *GENERATOR_LAYERS, unknown), random, normalised=True)
 
         def make(rows: Tensor) -> Tensor:
             noise = torch.randn(len(rows), size, generator=random)
@@ -238,10 +244,10 @@ class GenerativeRegression(Attack):
         draws = self.draws if self.generator and self.noise else 1
         guess = np.zeros((rows, unknown))
         with torch.no_grad():
-            for begin in range(0, rows, CHUNK):
-                part = torch.arange(begin, min(begin + CHUNK, rows))
+            for begin in range(0, rows, ROWS_GENERATED_TOGETHER):
+                part = torch.arange(begin, min(begin + ROWS_GENERATED_TOGETHER, rows))
                 for _ in range(draws):
-                    guess[begin : begin + CHUNK] += make(part).numpy()
+                    guess[begin : begin + ROWS_GENERATED_TOGETHER] += make(part).numpy()
         return guess / draws
 
     def _share_of_rate(self, step: int, steps: int) -> float:
@@ -266,7 +272,7 @@ def score_distance(logits: Tensor, observed: Tensor) -> Tensor:
     return squared(torch.softmax(logits, dim=1), observed)
 
 
-def log_distance(logits: Tensor, observed: Tensor, least: float = LEAST) -> Tensor:
+def log_distance(logits: Tensor, observed: Tensor, least: float = LEAST_LOG_SCORE) -> Tensor:
     """Huber's distance of log-scores up to a shift, which softmax takes away; small scores are taken for `least`."""
     made, seen = torch.log_softmax(logits, dim=1).clamp(min=math.log(least)), torch.log(observed.clamp(min=least))
     gap = (made - made.mean(dim=1, keepdim=True)) - (seen - seen.mean(dim=1, keepdim=True))
@@ -303,9 +309,9 @@ def surrogate(
     return lambda rows: forward(layers, rows)
 
 
-def fresh(sizes: tuple[int, ...], random: torch.Generator, *, normalised: bool) -> list[Layer]:
+def fresh(sizes: tuple[int, ...], random: torch.Generator, *, normalised: bool) -> list[GeneratorLayer]:
     """Untrained layers: weights and biases even within 1 / sqrt(inputs), as torch's own default."""
-    layers: list[Layer] = []
+    layers: list[GeneratorLayer] = []
     for i, (before, after) in enumerate(pairwise(sizes)):
         bound = 1 / math.sqrt(max(1, before))
         layer = [torch.empty(shape).uniform_(-bound, bound, generator=random) for shape in ((after, before), (after,))]
@@ -315,7 +321,7 @@ def fresh(sizes: tuple[int, ...], random: torch.Generator, *, normalised: bool) 
     return layers
 
 
-def forward(layers: list[Layer], x: Tensor) -> Tensor:
+def forward(layers: list[GeneratorLayer], x: Tensor) -> Tensor:
     """Linear layers, each hidden one followed by its normalisation, if it has one, and by ReLU."""
     for weight, bias, *norm in layers[:-1]:
         x = functional.linear(x, weight, bias)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -27,13 +27,13 @@ from plumbob.federation import FloatArray
 from plumbob.later import Tensor, torch
 from plumbob.threats import View, WhiteBox
 
-Loss = Literal["mse", "kld"]
+InversionLoss = Literal["mse", "kld"]
 Outputs = Callable[[Tensor, Tensor], Tensor]  # what is known of the rows, a guess of the rest -> log scores
-Distance = Callable[[Tensor, Tensor], Tensor]  # log scores, what was seen -> D of every row
+ScoreDistance = Callable[[Tensor, Tensor], Tensor]  # log scores, what was seen -> D of every row
 
-CHUNK = 1024  # rows searched together: few enough to stay in the cache
-SLACK = 1e-12  # D may grow by so much while the log-scores come closer: below it D is rounding
-BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
+ROWS_SEARCHED_TOGETHER = 1024  # rows searched together: few enough to stay in the cache
+DISTANCE_ROUNDING = 1e-12  # D may grow by so much while the log-scores come closer: below it D is rounding
+INVERSION_ADAM_BETAS, INVERSION_ADAM_EPSILON = (0.9, 0.999), 1e-8  # Adam's
 
 
 class GradientInversion(Attack):
@@ -49,9 +49,9 @@ class GradientInversion(Attack):
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems
     presets = {"small": {"steps": 40, "finish": 5}}
 
-    def __init__(self, *, loss: Loss = "mse", steps: int = 300, rate: float = 0.01, finish: int = 20) -> None:
+    def __init__(self, *, loss: InversionLoss = "mse", steps: int = 300, rate: float = 0.01, finish: int = 20) -> None:
         check_search(loss, steps, rate, finish)
-        self.loss: Loss = loss
+        self.loss: InversionLoss = loss
         self.steps = steps  # T
         self.rate = rate  # lambda; 0.001 in the paper
         self.finish = finish  # rounds of Gauss-Newton after Adam; none in the paper
@@ -71,10 +71,7 @@ class GradientInversion(Attack):
             known,
             scores,
             len(view.unknown),
-            loss=self.loss,
-            steps=self.steps,
-            rate=self.rate,
-            finish=self.finish,
+            InversionSearch(self.loss, self.steps, self.rate, self.finish),
             told=meaning(view.defence),
         )
         return Guess(view.unknown_names, values)
@@ -82,7 +79,7 @@ class GradientInversion(Attack):
 
 def check_search(loss: str, steps: int, rate: float, finish: int) -> None:
     """Refuse settings that no search can have."""
-    if loss not in get_args(Loss):
+    if loss not in get_args(InversionLoss):
         raise BadInput(f"gradient inversion: expected the loss 'mse' or 'kld', got '{loss}'")
     if steps < 0 or finish < 0:
         raise BadInput(f"gradient inversion: expected steps and finish >= 0, got {min(steps, finish)}")
@@ -90,41 +87,46 @@ def check_search(loss: str, steps: int, rate: float, finish: int) -> None:
         raise BadInput(f"gradient inversion: expected a rate above 0, got {rate}")
 
 
+class InversionSearch(NamedTuple):
+    """The loss, steps and rate of Adam, and the rounds of Gauss-Newton that finish it."""
+
+    loss: InversionLoss
+    steps: int
+    rate: float
+    finish: int
+
+
 def invert(
     outputs: Outputs,
     known: FloatArray,
     scores: FloatArray,
     count: int,
-    *,
-    loss: Loss,
-    steps: int,
-    rate: float,
-    finish: int,
+    search: InversionSearch,
     told: Meaning | None = None,
 ) -> FloatArray:
     """Estimates (rows x count) of what `outputs` was not told; rows whose scores were withheld stay at zero."""
-    far = distance(loss, told)
+    far = distance(search.loss, told)
     values = np.zeros((len(known), count))
     answered = np.flatnonzero(~np.isnan(scores).any(axis=1))
-    for begin in range(0, len(answered), CHUNK):
-        rows = answered[begin : begin + CHUNK]
+    for begin in range(0, len(answered), ROWS_SEARCHED_TOGETHER):
+        rows = answered[begin : begin + ROWS_SEARCHED_TOGETHER]
         given, seen = torch.tensor(known[rows]), torch.tensor(scores[rows])
-        guess = _adam(outputs, given, seen, count, far, steps, rate)
+        guess = _adam(outputs, given, seen, count, far, search.steps, search.rate)
         aim, least = (seen, 0.0) if told is None else (told.middle(seen), told.width)
         sharp = torch.nonzero((aim > least).all(dim=1))[:, 0]
-        guess[sharp] = _finished(outputs, given[sharp], seen[sharp], aim[sharp], guess[sharp], far, finish)
+        guess[sharp] = _finished(outputs, given[sharp], seen[sharp], aim[sharp], guess[sharp], far, search.finish)
         values[rows] = guess.numpy()
     return values
 
 
-def distance(loss: Loss, told: Meaning | None) -> Distance:
+def distance(loss: InversionLoss, told: Meaning | None) -> ScoreDistance:
     """D for scores as they were, or the distance from what a known defence made of them."""
     if told is None:
         return lambda logits, seen: distances(logits, seen, loss)
     return lambda logits, seen: told.search(torch.softmax(logits, dim=1), seen)
 
 
-def distances(logits: Tensor, seen: Tensor, loss: Loss) -> Tensor:
+def distances(logits: Tensor, seen: Tensor, loss: InversionLoss) -> Tensor:
     """D of every row (Eq 18 and 19)."""
     if loss == "mse":
         return ((torch.softmax(logits, dim=1) - seen) ** 2).mean(dim=1)
@@ -132,22 +134,24 @@ def distances(logits: Tensor, seen: Tensor, loss: Loss) -> Tensor:
     return (torch.xlogy(seen, seen) - seen * torch.log_softmax(logits, dim=1)).sum(dim=1)
 
 
-def _adam(outputs: Outputs, given: Tensor, seen: Tensor, count: int, far: Distance, steps: int, rate: float) -> Tensor:
+def _adam(
+    outputs: Outputs, given: Tensor, seen: Tensor, count: int, far: ScoreDistance, steps: int, rate: float
+) -> Tensor:
     """Algorithm 1 for a chunk of rows. Adam is written out: its bookkeeping would cost more than the gradients."""
     guess = torch.zeros((len(given), count), dtype=torch.float64, requires_grad=True)
     first, second = torch.zeros_like(guess), torch.zeros_like(guess)
     for step in range(1, steps + 1):
         (slope,) = torch.autograd.grad(far(outputs(given, guess), seen).sum(), guess)
         with torch.no_grad():
-            first.mul_(BETAS[0]).add_(slope, alpha=1 - BETAS[0])
-            second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
-            scale = (second / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
-            guess.addcdiv_(first, scale, value=-rate / (1 - BETAS[0] ** step))
+            first.mul_(INVERSION_ADAM_BETAS[0]).add_(slope, alpha=1 - INVERSION_ADAM_BETAS[0])
+            second.mul_(INVERSION_ADAM_BETAS[1]).addcmul_(slope, slope, value=1 - INVERSION_ADAM_BETAS[1])
+            scale = (second / (1 - INVERSION_ADAM_BETAS[1] ** step)).sqrt_().add_(INVERSION_ADAM_EPSILON)
+            guess.addcdiv_(first, scale, value=-rate / (1 - INVERSION_ADAM_BETAS[0] ** step))
     return guess.detach()
 
 
 def _finished(
-    outputs: Outputs, given: Tensor, seen: Tensor, aim: Tensor, start: Tensor, far: Distance, rounds: int
+    outputs: Outputs, given: Tensor, seen: Tensor, aim: Tensor, start: Tensor, far: ScoreDistance, rounds: int
 ) -> Tensor:
     """Damped Gauss-Newton (Levenberg-Marquardt) on r = Q (ln c - ln c'), row by row but all at once.
 
@@ -170,7 +174,7 @@ def _finished(
         slopes = torch.where(better[:, None, None], new_slopes, slopes)
         after = torch.where(better, new_loss, after)
         damping = torch.where(better, damping / 30, damping * 10).clamp(1e-15, 1e6)
-    return torch.where((after <= before + SLACK)[:, None], here, start)
+    return torch.where((after <= before + DISTANCE_ROUNDING)[:, None], here, start)
 
 
 def _contrasts(classes: int) -> Tensor:
@@ -181,7 +185,7 @@ def _contrasts(classes: int) -> Tensor:
 
 
 def _linearised(
-    outputs: Outputs, given: Tensor, seen: Tensor, guess: Tensor, target: Tensor, basis: Tensor, far: Distance
+    outputs: Outputs, given: Tensor, seen: Tensor, guess: Tensor, target: Tensor, basis: Tensor, far: ScoreDistance
 ) -> tuple[Tensor, Tensor, Tensor]:
     """r (rows x classes - 1), its slopes (rows x classes - 1 x columns) with the sign turned, and D."""
     point = guess.detach().requires_grad_()

@@ -19,7 +19,7 @@ from plumbob.attacks._common.lattice_points import Decoded, Problem
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.scores._box_equations import reduce
 from plumbob.attacks.scores._column_prior import Places, from_complete_rows, gaussian_rows
-from plumbob.attacks.scores.equation_solving import Equations, equations
+from plumbob.attacks.scores.equation_solving import LinearEquationsOfScores, equations
 from plumbob.attacks.scores.posterior_mean import PosteriorMean, solve_with_rows
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -27,12 +27,13 @@ from plumbob.known_defences import KnownDpSgd, KnownDropout, KnownHideModel, Kno
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import Schema, View, WhiteBox
 
-FINEST = 2.0**-40  # grid of columns that have none, in units of their range
-EXPECTED = 5.0  # bits of a cell that an expectation may tell at most
+FINEST_GRID = 2.0**-40  # grid of columns that have none, in units of their range
+BITS_FROM_EXPECTATION = 5.0  # bits of a cell that an expectation may tell at most
 DECOY, STRAY = 1e6, 0.05  # answers that belong to no row are so many errors off, or this part of their spread if less
-ROUNDS = 8  # of learning from the rows decoded so far
+DECODING_ROUNDS = 8  # of learning from the rows decoded so far
 TYPICAL = 0.3  # errors are sums of many roundings, and so smaller than the sum of their bounds
-TOLD, LEARNT = 0.05, 0.3  # share of accidents expected among the rows that are told, and that are learnt from
+# Share of accidents expected among the rows that are told, and that are learnt from
+ACCIDENTS_TOLD, ACCIDENTS_LEARNT_FROM = 0.05, 0.3
 CLASSES_OF_ERROR = 8.0  # rows whose errors differ by no more than this factor share a lattice
 
 
@@ -60,7 +61,7 @@ class LatticeDecoding(Attack):
         return Guess(view.unknown_names, guess)
 
 
-def answers(view: View, system: Equations) -> tuple[FloatArray, FloatArray]:
+def answers(view: View, system: LinearEquationsOfScores) -> tuple[FloatArray, FloatArray]:
     """Right-hand sides of ESA's equations and how far each is off as a rule; infinite if the scores are beyond use.
 
     Of a score rounded down the middle of its interval is taken, and the interval's deviation for its error.
@@ -83,13 +84,18 @@ def answers(view: View, system: Equations) -> tuple[FloatArray, FloatArray]:
 
 def cut_off(view: View) -> float:
     """What a known defence may have cut off a score: 0 without one, infinite if it did more than rounding."""
-    changes = set(view.defence.names) - {kind.name for kind in HARMLESS}
+    changes = set(view.defence.names) - {kind.name for kind in MODEL_SCORES_KEPT_BY}
     if not changes:
         return 0.0
     return 10.0 ** -view.defence[KnownRounding].digits if changes == {KnownRounding.name} else float("inf")
 
 
-HARMLESS = (KnownDpSgd, KnownDropout, KnownHideModel, KnownVerification)  # the scores they release are the model's own
+MODEL_SCORES_KEPT_BY = (
+    KnownDpSgd,
+    KnownDropout,
+    KnownHideModel,
+    KnownVerification,
+)  # the scores they release are the model's own
 
 
 def decode(
@@ -107,7 +113,7 @@ def decode(
     low, high = view.ranges.T
     span = high - low
     left, right = left * span, right - left @ low
-    steps = np.where(view.steps > 0.0, view.steps, FINEST)
+    steps = np.where(view.steps > 0.0, view.steps, FINEST_GRID)
     if hopeless(left, errors, steps):
         return guess, np.zeros(guess.shape, dtype=np.bool_)
     own, unit = view.own[rows], (guess - low) / span
@@ -117,17 +123,17 @@ def decode(
     decoys = right + rng.uniform(-1.0, 1.0, right.shape) * off  # as near to everything but to a row
     found, null = (Decoded(unit.copy(), np.full(unit.shape, np.inf), np.full(len(unit), np.inf)) for _ in range(2))
     learnt, enough = np.zeros(len(unit), dtype=np.bool_), 2 * unit.shape[1] + 20
-    for _ in range(ROUNDS):
+    for _ in range(DECODING_ROUNDS):
         for half, (mean, covariance) in enumerate(priors):
             some = np.arange(half, len(unit), 2)
             for answers, out in ((right, found), (decoys, null)):
                 _decode_some(left, answers, errors, steps, some, mean, covariance, out)
-        before, learnt = learnt.sum(), found.chance <= cutoff(found.chance, null.chance, LEARNT)
+        before, learnt = learnt.sum(), found.chance <= cutoff(found.chance, null.chance, ACCIDENTS_LEARNT_FROM)
         others = [learnt & (np.arange(len(unit)) % 2 != half) for half in range(2)]
         if learnt.sum() <= before or min(map(np.sum, others)) < enough:
             break
         priors = [from_complete_rows(own[half::2], own[of], found.values[of]) for half, of in enumerate(others)]
-    sure = found.chance <= cutoff(found.chance, null.chance, TOLD)
+    sure = found.chance <= cutoff(found.chance, null.chance, ACCIDENTS_TOLD)
     told = sure[:, None] & (found.odds < 1.0)
     if sure.sum() >= enough and not told.all():
         zero, one = np.zeros(len(low)), np.ones(len(low))
@@ -137,7 +143,7 @@ def decode(
 
 def hopeless(left: FloatArray, errors: FloatArray, steps: FloatArray) -> bool:
     """Whether the grid has more bits than equations and a very good expectation could tell: then nothing is tried."""
-    grid = np.log2(1.0 / steps) - EXPECTED
+    grid = np.log2(1.0 / steps) - BITS_FROM_EXPECTATION
     told = np.log2(np.maximum(np.abs(left).sum(axis=1), np.finfo(np.float64).tiny) / np.median(errors, axis=0))
     return bool(np.maximum(grid, 0.0).sum() > told.sum())
 

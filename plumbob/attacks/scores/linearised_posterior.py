@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.scores._box_equations import TINY
 from plumbob.attacks.scores._boxed_gauss_newton import (
-    Equations,
-    State,
+    NewtonState,
+    NonlinearEquations,
     advance,
     chunks,
     network_equations,
@@ -30,20 +30,21 @@ from plumbob.attacks.scores._boxed_gauss_newton import (
     start,
     tolerance,
 )
-from plumbob.attacks.scores._column_prior import Prior, components, expected_means, from_complete_rows, row_factor
-from plumbob.attacks.scores.equation_solving import SMALLEST
+from plumbob.attacks.scores._column_prior import ColumnPrior, components, expected_means, from_complete_rows, row_factor
+from plumbob.attacks.scores.equation_solving import SMALLEST_SCORE
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.threats import Schema, View, WhiteBox
 
-FEWEST = 50  # told rows below which a generator has nothing to learn from
+FEWEST_TOLD_ROWS = 50  # told rows below which a generator has nothing to learn from
 HALFWAY = 500  # equations of all rows at which the generator gets half of its full share, which is one half
 LEARNING_ROUNDS = 14
 LEARNING_ROWS = 1024  # rows the prior is learnt from, evenly picked
 TRUSTS = (0.0, 1.0)  # how much a row counts in learning
-BEND, SLOPE, PULL = 1.0, 2.0, 2.0  # weights of linearisation error, of the first slopes and of the first covariance
-TRIALS, TRIAL_ROWS, TRIAL_ROUNDS = 2, 192, 8
+# Weights of linearisation error, of the first slopes and of the first covariance
+BEND, SLOPE, COVARIANCE_PULL = 1.0, 2.0, 2.0
+BLEND_TRIALS, TRIAL_ROWS, TRIAL_ROUNDS = 2, 192, 8
 
 
 class LinearisedPosterior(Attack):
@@ -65,13 +66,13 @@ class LinearisedPosterior(Attack):
         low, high = view.ranges.T
         scores = np.asarray(view.received("scores"), dtype=np.float64)
         told = np.flatnonzero(~np.isnan(scores).any(axis=1))
-        answers = -np.diff(np.log(np.maximum(scores, SMALLEST)), axis=1)
+        answers = -np.diff(np.log(np.maximum(scores, SMALLEST_SCORE)), axis=1)
         system = network_equations(view, low, high - low)
         solved = partial(solved_rows, system, view.own, answers, told)
         if view.auxiliary is None:
             prior = fitted_prior(view, system, answers, told, trust_in_learning(view, answers, told, rng))
             unit = solved(prior.covariance, prior.rows(components(view.own, len(low))))
-            if answers.shape[1] < len(low) and len(told) >= FEWEST:
+            if answers.shape[1] < len(low) and len(told) >= FEWEST_TOLD_ROWS:
                 centres, covariance = generated(view, low, high - low, rng)
                 told_equations = len(told) * answers.shape[1]
                 share = 0.5 * told_equations / (told_equations + HALFWAY)
@@ -85,7 +86,7 @@ class LinearisedPosterior(Attack):
 
 
 def solved_rows(
-    system: Equations,
+    system: NonlinearEquations,
     own: FloatArray,
     answers: FloatArray,
     told: NDArray[np.intp],
@@ -110,8 +111,13 @@ def generated(view: View, low: FloatArray, span: FloatArray, rng: np.random.Gene
 
 
 def fitted_prior(
-    view: View, system: Equations, answers: FloatArray, told: NDArray[np.intp], trust: float, most: int = LEARNING_ROWS
-) -> Prior:
+    view: View,
+    system: NonlinearEquations,
+    answers: FloatArray,
+    told: NDArray[np.intp],
+    trust: float,
+    most: int = LEARNING_ROWS,
+) -> ColumnPrior:
     """The prior of the unknown columns: from known columns and weights, then (as far as trusted) from the scores."""
     parts = components(view.own, len(view.unknown))
     prior = exchangeable(view, parts)
@@ -128,7 +134,7 @@ def trust_in_learning(view: View, answers: FloatArray, told: NDArray[np.intp], r
     if count < 3 or len(told) < 2 or answers.shape[1] >= len(view.unknown):
         return TRUSTS[0]
     rows, errors = thinned(told, TRIAL_ROWS), np.zeros(len(TRUSTS))
-    for _ in range(TRIALS):
+    for _ in range(BLEND_TRIALS):
         hidden = np.sort(rng.permutation(count)[:hide])
         shown = np.setdiff1d(np.arange(count), hidden)
         assert view.ranges is not None
@@ -155,7 +161,7 @@ def thinned(rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.intp))]
 
 
-def exchangeable(view: View, parts: FloatArray) -> Prior:
+def exchangeable(view: View, parts: FloatArray) -> ColumnPrior:
     """The unknown columns as further draws of the known ones, the box itself as one more, evenly spread."""
     own, unknown = view.own, len(view.unknown)
     means = own.mean(axis=0)
@@ -164,7 +170,7 @@ def exchangeable(view: View, parts: FloatArray) -> Prior:
     variance = (own.var(axis=0).sum() + 1 / 12) / count
     shared, slope = row_factor(own, parts)
     covariance = (variance - shared) * np.eye(unknown) + max(shared - float((slope**2).sum()), 0.0)
-    return Prior(mean, np.tile(slope[:, None], unknown), covariance, between)
+    return ColumnPrior(mean, np.tile(slope[:, None], unknown), covariance, between)
 
 
 def means_from_weights(view: View, means: FloatArray) -> tuple[FloatArray, float]:
@@ -181,8 +187,13 @@ def means_from_weights(view: View, means: FloatArray) -> tuple[FloatArray, float
 
 
 def learnt(
-    first: Prior, system: Equations, own: FloatArray, parts: FloatArray, answers: FloatArray, trust: float
-) -> Prior:
+    first: ColumnPrior,
+    system: NonlinearEquations,
+    own: FloatArray,
+    parts: FloatArray,
+    answers: FloatArray,
+    trust: float,
+) -> ColumnPrior:
     """The prior that makes the linearised equations of all rows likely, pulled to the first one."""
     prior = first
     state = start(prior.rows(parts), prior.covariance, answers.shape[1])
@@ -196,15 +207,15 @@ def learnt(
 
 
 def improved(
-    prior: Prior,
-    first: Prior,
-    state: State,
-    system: Equations,
+    prior: ColumnPrior,
+    first: ColumnPrior,
+    state: NewtonState,
+    system: NonlinearEquations,
     own: FloatArray,
     parts: FloatArray,
     answers: FloatArray,
     trust: float,
-) -> Prior:
+) -> ColumnPrior:
     """One round: mean and slope by generalised least squares, covariance by EM."""
     count, columns = len(parts), parts.shape[1]
     unknown = len(prior.mean)
@@ -233,6 +244,6 @@ def improved(
     mean, slope = np.clip(solved[0], 0.01, 0.99), solved[1:]
     error = state.guess - (mean + parts @ slope)
     scatter = error.T @ error + state.covariance.sum(axis=0)
-    pseudo = PULL * unknown
+    pseudo = COVARIANCE_PULL * unknown
     covariance = (pseudo * first.covariance + trust * scatter) / (pseudo + trust * count)
     return replace(prior, mean=mean, slope=slope, covariance=covariance)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from plumbob.attacks.base import Attack, Branches, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.scores._trees import LEAF, Forest
+from plumbob.protocols.trees import LEAF, Forest
 from plumbob.threats import View, WhiteBox
 
 WITHHELD = -1
-ALIKE = 1e-9  # by how much scores of one leaf may differ
-CHUNK = 2**14  # rows worked on at a time, so that their marks stay in the cache
+SCORE_GAP_OF_A_LEAF = 1e-9  # by how much scores of one leaf may differ
+ROWS_RESTRICTED_TOGETHER = 2**14  # rows worked on at a time, so that their marks stay in the cache
 
 Marks = NDArray[np.bool_]
 
@@ -53,7 +53,7 @@ def leaves_of(tree: Forest, label: NDArray[np.integer[Any]]) -> Marks:
 
 def narrowed(possible: Marks, said: FloatArray, scores: FloatArray) -> Marks:
     """Of the leaves marked for a row, those that say its scores; all of them where none does."""
-    same = np.stack([(np.abs(scores - leaf) <= ALIKE).all(axis=1) for leaf in said]) & possible
+    same = np.stack([(np.abs(scores - leaf) <= SCORE_GAP_OF_A_LEAF).all(axis=1) for leaf in said]) & possible
     return np.where(same.any(axis=0), same, possible)
 
 
@@ -95,8 +95,8 @@ class PathRestriction(Attack):
         leaves = np.flatnonzero(tree.feature[0] == LEAF)
         draws = rng.random(len(label))
         chosen, candidates = np.empty(len(label), dtype=np.int64), np.empty(len(label), dtype=np.int64)
-        for start in range(0, len(label), CHUNK):
-            rows = slice(start, start + CHUNK)
+        for start in range(0, len(label), ROWS_RESTRICTED_TOGETHER):
+            rows = slice(start, start + ROWS_RESTRICTED_TOGETHER)
             open_to = reachable(tree, view.known, view.own[rows])[leaves]
             possible = open_to & leaves_of(tree, label[rows])[leaves]
             if tree.leaves is not None:

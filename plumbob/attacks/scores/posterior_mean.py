@@ -39,8 +39,9 @@ from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.threats import Schema, View, WhiteBox
 
-CHUNK, CELLS = 512, 4_000_000  # rows solved together: few enough to stay in the cache, or by cells of covariance
-FEWEST = 3  # known columns below which their pooled values say too little for a mixture
+ROWS_TOGETHER = 512  # rows solved together: few enough to stay in the cache
+COVARIANCE_CELLS = 4_000_000  # and few enough that their covariances have at most so many cells
+FEWEST_KNOWN = 3  # known columns below which their pooled values say too little for a mixture
 
 
 class PosteriorMean(Attack):
@@ -112,8 +113,8 @@ def solve_with_rows(
     unit = (prior - low) / span
     gram = scaled @ matrix.T + 1e-12 * np.eye(len(matrix))
     unit = unit + (targets - unit @ matrix.T) @ np.linalg.solve(gram, scaled)
-    for begin in range(0, len(unit), CHUNK):
-        rows = slice(begin, begin + CHUNK)
+    for begin in range(0, len(unit), ROWS_TOGETHER):
+        rows = slice(begin, begin + ROWS_TOGETHER)
         unit[rows] = nearest_in_box(matrix, targets[rows], unit[rows])
     return np.asarray(low + span * unit)
 
@@ -143,7 +144,7 @@ def candidates(
     weights, middles, variances = pooled_mixture(residual)
     pooled_mean = float(weights @ middles)
     pooled_variance = float(weights @ (variances + (middles - pooled_mean) ** 2))
-    chunk = max(1, min(CHUNK, CELLS // len(covariance) ** 2))
+    chunk = max(1, min(ROWS_TOGETHER, COVARIANCE_CELLS // len(covariance) ** 2))
     for begin in range(0, len(targets), chunk):
         rows = slice(begin, begin + chunk)
         first, _ = propagate_together(matrix, targets[rows], centres[rows], covariance)
@@ -160,7 +161,7 @@ def blend_weight(
 ) -> float:
     """Weight of the Gaussian estimate that does best on known columns hidden on purpose (one trial's pull to 1/2)."""
     unknown, known = equations.shape[1], own.shape[1]
-    if known < FEWEST:
+    if known < FEWEST_KNOWN:
         return 1.0
     hide = int(np.clip(round(known * unknown / (known + unknown)), 2, known - 1))
     asked = max(1, round(np.linalg.matrix_rank(equations) * hide / unknown))
@@ -175,8 +176,8 @@ def blend_weight(
         mixed = rng.standard_normal((asked, len(equations))) @ equations[:, columns]
         matrix, targets = reduce(mixed, truth @ mixed.T)
         hidden = Places(places.known[order[hide:]], places.known[order[:hide]])
-        for _, first, second in candidates(matrix, targets, rest, hidden):
-            gains[trial] = ((first - second) * (truth - second)).sum()
-            powers[trial] = ((first - second) ** 2).sum()
+        for rows, first, second in candidates(matrix, targets, rest, hidden):
+            gains[trial] += ((first - second) * (truth[rows] - second)).sum()
+            powers[trial] += ((first - second) ** 2).sum()
     prior = float(powers.mean()) + TINY
     return float(np.clip((gains.sum() + 0.5 * prior) / (powers.sum() + prior), 0.0, 1.0))

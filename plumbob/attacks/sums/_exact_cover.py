@@ -16,7 +16,7 @@ import numpy as np
 
 from plumbob.federation import IntArray
 
-_WHOLE = 18  # groups up to this size have all their sets listed; of larger ones those of few rows are
+_WHOLE_GROUP = 18  # groups up to this size have all their sets listed; of larger ones those of few rows are
 _LISTED = 150_000  # sets of one size
 _FULL = 6  # so many of the fullest bins may hold more rows than the sets that are listed
 _MANY = 2_000  # sets of one bin; more are as good as unknown
@@ -34,7 +34,7 @@ class Group:
         self.labels = tuple(labels)
         self._sums: IntArray
         self._members: list[int] | None  # None: a set's place is the set
-        self._sums, self._members = _all_sets(labels) if len(labels) <= _WHOLE else _small_sets(labels)
+        self._sums, self._members = _all_sets(labels) if len(labels) <= _WHOLE_GROUP else _small_sets(labels)
 
     def parted(self, sums: IntArray) -> IntArray:
         """The bin of every row, -1 where no partition was found."""
@@ -42,7 +42,7 @@ class Group:
         if not filled or int(sums.sum()) != sum(self.labels):
             return np.full(len(self.labels), -1, dtype=np.int64)
         listed = {place: self._sets(int(sums[place])) for place in filled[1:]}
-        for full in range(1, 1 + min(len(filled), 1 if len(self.labels) <= _WHOLE else _FULL)):
+        for full in range(1, 1 + min(len(filled), 1 if len(self.labels) <= _WHOLE_GROUP else _FULL)):
             search = _Search(self.labels, {place: int(sums[place]) for place in filled[:full]})
             rest = {place: sets for place, sets in listed.items() if place not in filled[:full]}
             if all(0 < len(sets) <= _MANY for sets in rest.values()):
@@ -85,7 +85,7 @@ class _Search:
             self.solutions.append(given | {place: left})
             return
         rows = [row for row in range(len(self.labels)) if left >> row & 1]
-        if len(rows) > _WHOLE:
+        if len(rows) > _WHOLE_GROUP:
             return
         places = list(self.full)
         parts = Group([self.labels[row] for row in rows]).parted(np.array([self.full[place] for place in places]))

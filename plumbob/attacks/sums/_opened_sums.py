@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from plumbob.crypto import plain
 from plumbob.federation import IntArray
-from plumbob.protocols.sums._gradient_plaintexts import Layout
+from plumbob.protocols.gradient_plaintexts import Layout
 from plumbob.threats import View
 
 
 @dataclass(frozen=True)
-class Column:
+class SummedColumn:
     """An unknown column's place among the sums of its party."""
 
     party: str
@@ -24,23 +24,22 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Sums:
+class NodeSums:
     """Of the rows of one node of one tree that no summed child holds: per party, channel and bin what stands below the
     gradients."""
 
-    tree: int
     rows: NDArray[np.bool_]
     hidden: dict[str, list[list[int]]]
 
 
-def columns_of(view: View) -> list[Column]:
+def columns_of(view: View) -> list[SummedColumn]:
     """The unknown columns in the order of the view."""
     found = []
     for message in view.messages:
         if message.name == "bin counts" and message.sender not in view.curious:
             ends = np.cumsum(message.payload)
             found += [
-                Column(message.sender, int(end - bins), int(bins))
+                SummedColumn(message.sender, int(end - bins), int(bins))
                 for end, bins in zip(ends, message.payload, strict=True)
             ]
     return found
@@ -52,7 +51,7 @@ def trees_with(view: View, code: str) -> list[int]:
     return sorted(int(tree) for tree in found)
 
 
-def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[Sums]:
+def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[NodeSums]:
     """The sums of all rows at the root, or with `nodes` those of the smallest sets of rows that the tree's nodes tell apart."""
     layout = Layout.from_array(view.notes["layout"])
     leaves, order = view.notes[f"leaves/{tree}"], view.notes[f"nodes/{tree}"].tolist()
@@ -73,7 +72,7 @@ def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[Sums]:
                 p: s[place] - sum((s[child] for child in children), np.zeros_like(s[place])) for p, s in opened.items()
             }
             hidden = {p: [[layout.hidden(int(s)) for s in channel] for channel in sums] for p, sums in rest.items()}
-            yield Sums(tree, rows, hidden)
+            yield NodeSums(rows, hidden)
 
 
 def _by_node(note: NDArray[np.uint8], nodes: int, channels: int) -> NDArray[np.object_]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plumbob.crypto.plain import integers
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.sums._taylor_regression import Integers, Rule, members, targets
+from plumbob.protocols.taylor_regression import BigIntegers, Rule, members, targets
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR
 
@@ -24,19 +24,19 @@ OPENED = "opened residuals"
 
 
 @dataclass(frozen=True)
-class Equations:
+class ProductEquations:
     """Of one batch: sum over columns j of coefficients[t, m, j] X[i, j] = products[t, m, i], epoch t and model m."""
 
     rows: IntArray
-    coefficients: Integers  # epochs x models x unknown columns, times 2^f
-    products: Integers  # epochs x models x rows, times 2^(2f)
+    coefficients: BigIntegers  # epochs x models x unknown columns, times 2^f
+    products: BigIntegers  # epochs x models x rows, times 2^(2f)
     rule: Rule
 
-    def first(self, models: int | None) -> Equations:
+    def first(self, models: int | None) -> ProductEquations:
         """Those of the first models only."""
         return replace(self, coefficients=self.coefficients[:, :models], products=self.products[:, :models])
 
-    def stacked(self) -> tuple[Integers, Integers]:
+    def stacked(self) -> tuple[BigIntegers, BigIntegers]:
         """All equations one below the other."""
         return _flat(self.coefficients), _flat(self.products)
 
@@ -52,7 +52,7 @@ def _flat(cube: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Batch:
+class DeterminedBatch:
     """What the equations of one batch determine. All of its rows share the coefficients."""
 
     rows: IntArray
@@ -66,7 +66,7 @@ class Batch:
 class Analysis:
     """All batches, and the number of unknown columns."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[DeterminedBatch, ...]
     columns: int
 
     @property
@@ -80,7 +80,7 @@ class Analysis:
         return float(np.concatenate([batch.determined for batch in self.batches]).mean())
 
 
-def read(view: View) -> list[Equations]:
+def read(view: View) -> list[ProductEquations]:
     """The equations of every batch; none (zero epochs) where the coordinator has nothing to open."""
     rule = Rule.read(_first(view, "settings"))
     batches = members(np.asarray(_first(view, "batches"), dtype=np.int64))
@@ -89,11 +89,13 @@ def read(view: View) -> list[Equations]:
     models = 1 if classes == 2 else classes
     if OPENED not in view.notes:
         none = np.zeros((0, models, len(view.own) + len(view.unknown)), dtype=object)
-        return [Equations(rows, none[:, :, : len(view.unknown)], none[:, :, : len(rows)], rule) for rows in batches]
+        return [
+            ProductEquations(rows, none[:, :, : len(view.unknown)], none[:, :, : len(rows)], rule) for rows in batches
+        ]
     weights, bias = _weights(view, rule, owners, models, [len(rows) for rows in batches])
     residuals = integers(view.notes[OPENED])
     own, signs = rule.encode(view.own), rule.signs(targets(view.notes["label"], classes))
-    found: list[tuple[list[Integers], list[Integers]]] = [([], []) for _ in batches]
+    found: list[tuple[list[BigIntegers], list[BigIntegers]]] = [([], []) for _ in batches]
     place = 0
     for turn, (current, offset) in enumerate(zip(weights, bias, strict=True)):
         rows = batches[turn % len(batches)]
@@ -104,7 +106,7 @@ def read(view: View) -> list[Equations]:
         left, right = found[turn % len(batches)]
         left.append(current[:, view.unknown])
         right.append(residual - known)
-    return [Equations(rows, np.stack(a), np.stack(b), rule) for rows, (a, b) in zip(batches, found, strict=True)]
+    return [ProductEquations(rows, np.stack(a), np.stack(b), rule) for rows, (a, b) in zip(batches, found, strict=True)]
 
 
 def _first(view: View, name: str) -> NDArray[np.generic]:
@@ -116,10 +118,10 @@ def _first(view: View, name: str) -> NDArray[np.generic]:
 
 def _weights(
     view: View, rule: Rule, owners: list[str], models: int, sizes: list[int]
-) -> tuple[list[Integers], list[Integers]]:
+) -> tuple[list[BigIntegers], list[BigIntegers]]:
     """All weights (models x joint columns) and biases as they stood at the beginning of every round."""
     told = [m for m in view.messages if m.sender == COORDINATOR and m.name in ("gradients", "coefficients")]
-    current: dict[str, Integers] = {}
+    current: dict[str, BigIntegers] = {}
     for message in told[: len(owners)]:
         current[message.receiver] = np.zeros((models, len(message.payload) // models), dtype=object)
     weights, biases = [], []
@@ -136,5 +138,5 @@ def _weights(
     return weights, biases
 
 
-def _columns(weights: Integers, with_bias: bool) -> Integers:
+def _columns(weights: BigIntegers, with_bias: bool) -> BigIntegers:
     return weights[:, :-1] if with_bias else weights

@@ -11,7 +11,7 @@ import numpy as np
 
 from plumbob.attacks.base import Attack, Guess, Orders
 from plumbob.attacks.sums._exact_cover import Group
-from plumbob.attacks.sums._opened_sums import Column, Sums, columns_of, sums_of, trees_with
+from plumbob.attacks.sums._opened_sums import NodeSums, SummedColumn, columns_of, sums_of, trees_with
 from plumbob.federation import IntArray
 from plumbob.threats import View
 
@@ -47,7 +47,7 @@ class CodeDecoding(Attack):
         return Guess(view.unknown_names, orders=Orders(bins, counts))
 
 
-def _digits(sums: Sums, column: Column, width: int, table: IntArray) -> IntArray:
+def _digits(sums: NodeSums, column: SummedColumn, width: int, table: IntArray) -> IntArray:
     """channels x groups x bins: the sum of labels in each."""
     groups = int(table[:, 2].max(initial=0)) + 1
     size, powers = -(-groups * width // 8), 1 << np.arange(width, dtype=np.int64)

@@ -18,20 +18,21 @@ from numpy.typing import NDArray
 
 from plumbob.attacks._common.lattice_points import Problem
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.sums._product_equations import Analysis, Batch, Equations, read
+from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, ProductEquations, read
 from plumbob.attacks.sums.reverse_multiplication import bounds
 from plumbob.attacks.sums.reverse_multiplication import solved as in_doubles
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.sums._taylor_regression import Integers
+from plumbob.protocols.taylor_regression import BigIntegers
 from plumbob.threats import Schema, View
 
-PRIME = 2**63 - 25  # far above twice 2^f
-PASSES = 60  # of rounding plane by plane; each takes off some 50 bits
-SURE = 30  # bits by which the equations must outnumber what is open before a point on the grid is believed
+GRID_PRIME = 2**63 - 25  # far above twice 2^f
+PLANE_PASSES = 60  # of rounding plane by plane; each takes off some 50 bits
+# Bits by which the equations must outnumber what is open before a point on the grid is believed
+SURPLUS_BITS_TO_BELIEVE = 30
 DOUBLES = 46  # bits that sums of products in double precision are good for
 SPREAD = 12**-0.5  # deviation of a value that may be anywhere in 0..1
 
-AGAIN = 3
+VALUES_OF_EQUAL_WEIGHTS = 3
 
 
 class ExactMultiplication(Attack):
@@ -60,23 +61,24 @@ class ExactMultiplication(Attack):
         """The exact rank of every batch, and the rows that were solved."""
         return self.analyse_equations(read(view), view.steps)
 
-    def analyse_equations(self, every: list[Equations], steps: FloatArray | None) -> Analysis:
+    def analyse_equations(self, every: list[ProductEquations], steps: FloatArray | None) -> Analysis:
         """The same, of equations that were read before."""
         batches = []
         for equations in every:
             left, _ = equations.stacked()
             certain = solve(equations, steps)[1]
             determined = np.repeat(certain[:, None], left.shape[1], axis=1)
-            batches.append(Batch(equations.rows, len(left), len(independent(left)), float("nan"), determined))
+            batches.append(DeterminedBatch(equations.rows, len(left), len(independent(left)), float("nan"), determined))
         return Analysis(tuple(batches), every[0].coefficients.shape[2])
 
 
-def solve(equations: Equations, steps: FloatArray | None) -> tuple[Integers, NDArray[np.bool_]]:
+def solve(equations: ProductEquations, steps: FloatArray | None) -> tuple[BigIntegers, NDArray[np.bool_]]:
     """X (rows x columns, times 2^f), and which rows are certain.
 
     Columns that hold the same numbers get the same weights, bit for bit, and stand in all equations as their sum; a column
     of zeros never gets a weight. Other columns may share a weight by accident, though hardly time and again: where equal
-    weights took fewer than `AGAIN` values, a sum is only certain if there is one way to make it up, nothing or all.
+    weights took fewer than `VALUES_OF_EQUAL_WEIGHTS` values, a sum is only certain if there is one way to make it up,
+    nothing or all.
     """
     left, right = equations.stacked()
     columns, group = _distinct(left)
@@ -89,12 +91,12 @@ def solve(equations: Equations, steps: FloatArray | None) -> tuple[Integers, NDA
             found[:, place] = sums[:, one] // int(sizes[one])
     whole = sums % sizes.astype(object) == 0
     for one in np.flatnonzero(sizes > 1):
-        if len(set(columns[:, one])) < AGAIN:
+        if len(set(columns[:, one])) < VALUES_OF_EQUAL_WEIGHTS:
             whole[:, one] &= (sums[:, one] == 0) | (sums[:, one] == int(sizes[one]) << equations.rule.fraction_bits)
     return found, certain & whole.all(axis=1).astype(np.bool_)
 
 
-def _distinct(left: Integers) -> tuple[Integers, IntArray]:
+def _distinct(left: BigIntegers) -> tuple[BigIntegers, IntArray]:
     """The different columns of T that are not zero, and the place of each column among them (-1: zero)."""
     seen: dict[tuple[int, ...], int] = {}
     places = [seen.setdefault(tuple(column), len(seen)) if column.any() else -1 for column in left.T]
@@ -103,8 +105,8 @@ def _distinct(left: Integers) -> tuple[Integers, IntArray]:
 
 
 def _solve_distinct(
-    equations: Equations, left: Integers, right: Integers, steps: FloatArray | None, most: int
-) -> tuple[Integers, NDArray[np.bool_]]:
+    equations: ProductEquations, left: BigIntegers, right: BigIntegers, steps: FloatArray | None, most: int
+) -> tuple[BigIntegers, NDArray[np.bool_]]:
     """The same for columns that differ; a sum of up to `most` columns lies in 0 .. most 2^f."""
     chosen, bits = independent(left), equations.rule.fraction_bits
     nothing = np.zeros((len(equations.rows), left.shape[1]), dtype=object)
@@ -125,28 +127,28 @@ def _solve_distinct(
     return found, certain
 
 
-def independent(left: Integers) -> IntArray:
+def independent(left: BigIntegers) -> IntArray:
     """Equations that span all of them: the pivots modulo the prime. Modulo a prime a rank can only be too low, and is so
     about once in 2^63 times."""
     from flint import nmod_mat
 
     if not left.size:
         return np.zeros(0, dtype=np.int64)
-    reduced, rank = nmod_mat(_residues(left.T), PRIME).rref()
+    reduced, rank = nmod_mat(_residues(left.T), GRID_PRIME).rref()
     table = np.array([[int(value) for value in row] for row in reduced.tolist()[:rank]], dtype=object)
     return np.array([int(np.flatnonzero(row)[0]) for row in table], dtype=np.int64)
 
 
-def modular(left: Integers, right: Integers) -> Integers:
+def modular(left: BigIntegers, right: BigIntegers) -> BigIntegers:
     """T^-1 Z modulo the prime, as signed integers, one row of X a row."""
     from flint import nmod_mat
 
-    solved = nmod_mat(_residues(left), PRIME).solve(nmod_mat(_residues(right), PRIME))
+    solved = nmod_mat(_residues(left), GRID_PRIME).solve(nmod_mat(_residues(right), GRID_PRIME))
     values = np.array([[int(value) for value in row] for row in solved.tolist()], dtype=object).T
-    return np.where(values > PRIME // 2, values - PRIME, values)
+    return np.where(values > GRID_PRIME // 2, values - GRID_PRIME, values)
 
 
-def on_grid(equations: Equations, left: Integers, right: Integers, steps: FloatArray) -> Integers:
+def on_grid(equations: ProductEquations, left: BigIntegers, right: BigIntegers, steps: FloatArray) -> BigIntegers:
     """The likeliest grid point of each row: X = round(2^f k step) makes up to sum |T| / 2 of error in each equation."""
     rule = equations.rule
     matrix, answers = rule.decode(left), rule.decode(right, 2).T
@@ -157,7 +159,7 @@ def on_grid(equations: Equations, left: Integers, right: Integers, steps: FloatA
     return rule.encode(decoded.values)
 
 
-def in_box(left: Integers, right: Integers, bits: int) -> tuple[Integers, bool]:
+def in_box(left: BigIntegers, right: BigIntegers, bits: int) -> tuple[BigIntegers, bool]:
     """The solution nearest to the middle of the box, and whether no other can lie in the box.
 
     Rows of [N T | 1], N large, reduced: first the kernel with zeros before it, then U with U T' = H of full rank.
@@ -180,7 +182,7 @@ def in_box(left: Integers, right: Integers, bits: int) -> tuple[Integers, bool]:
     lengths = np.abs(np.diag(triangle))
     certain = bool(lengths.min() > np.sqrt(columns) * 2.0**bits)
     middle = 1 << (bits - 1)
-    for _ in range(PASSES):
+    for _ in range(PLANE_PASSES):
         gap = (start - middle).astype(np.float64) @ rotation
         taken = np.zeros((len(start), len(basis)))
         for i in range(len(basis) - 1, -1, -1):
@@ -193,7 +195,7 @@ def in_box(left: Integers, right: Integers, bits: int) -> tuple[Integers, bool]:
     return start, certain
 
 
-def _whole_solution(square: Integers, right: Integers) -> Integers:
+def _whole_solution(square: BigIntegers, right: BigIntegers) -> BigIntegers:
     """y with y H = Z' in whole numbers, for every row of Z'."""
     from flint import fmpz_mat
 
@@ -203,13 +205,17 @@ def _whole_solution(square: Integers, right: Integers) -> Integers:
     return np.array([[int(value.p) // int(value.q) for value in row] for row in solved], dtype=object).T
 
 
-def _checked(left: Integers, right: Integers, found: Integers, largest: int) -> tuple[Integers, NDArray[np.bool_]]:
+def _checked(
+    left: BigIntegers, right: BigIntegers, found: BigIntegers, largest: int
+) -> tuple[BigIntegers, NDArray[np.bool_]]:
     """The rows that lie in the box and meet all equations exactly."""
     inside = ((found >= 0) & (found <= largest)).all(axis=1)
     return found, np.asarray(inside & (left @ found.T == right).all(axis=0), dtype=np.bool_)
 
 
-def _told_apart(left: Integers, right: Integers, found: Integers, steps: FloatArray, bits: int) -> NDArray[np.bool_]:
+def _told_apart(
+    left: BigIntegers, right: BigIntegers, found: BigIntegers, steps: FloatArray, bits: int
+) -> NDArray[np.bool_]:
     """The rows whose grid point meets all equations, where by chance none of all grid points would.
 
     Over the box T X takes about prod(singular values of T) 2^(f r) values. A point may meet them exactly, or be off by the
@@ -217,7 +223,7 @@ def _told_apart(left: Integers, right: Integers, found: Integers, steps: FloatAr
     """
     sizes = np.abs(left).sum(axis=1)
     values = float(np.log2(np.linalg.svd(left.astype(np.float64), compute_uv=False)).sum()) + bits * len(left)
-    points = float(-np.log2(steps).sum()) + SURE
+    points = float(-np.log2(steps).sum()) + SURPLUS_BITS_TO_BELIEVE
     off = np.abs(left @ found.T - right).T
     told = np.zeros(len(found), dtype=np.bool_)
     for slack, worth in ((0 * sizes, values), (sizes, values - float(np.log2(2.0 * sizes.astype(np.float64)).sum()))):
@@ -235,5 +241,5 @@ def _at_grid(values: FloatArray, steps: FloatArray | None, bits: int) -> FloatAr
     return np.where(fine, np.minimum(np.rint(values / safe) * safe, 1.0), values)
 
 
-def _residues(matrix: Integers) -> list[list[int]]:
-    return [[int(value) % PRIME for value in row] for row in matrix]
+def _residues(matrix: BigIntegers) -> list[list[int]]:
+    return [[int(value) % GRID_PRIME for value in row] for row in matrix]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.sums._product_equations import Analysis, Batch, Equations, read
+from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, ProductEquations, read
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray
 from plumbob.threats import View
@@ -48,19 +48,21 @@ class ReverseMultiplication(Attack):
         """Rank and condition of every batch, and the columns it determines."""
         return self.analyse_equations(read(view))
 
-    def analyse_equations(self, every: list[Equations]) -> Analysis:
+    def analyse_equations(self, every: list[ProductEquations]) -> Analysis:
         """The same, of equations that were read before."""
         return Analysis(tuple(self._analysed(one.first(self.models)) for one in every), every[0].coefficients.shape[2])
 
-    def _analysed(self, equations: Equations) -> Batch:
+    def _analysed(self, equations: ProductEquations) -> DeterminedBatch:
         left = equations.differences()[0]
         directions, sizes, _ = decomposed(left, self.singular)
         alone = np.abs(1.0 - (directions**2).sum(axis=0)) < ALONE
         condition = float(sizes[0] / sizes[-1]) if len(sizes) else float("inf")
-        return Batch(equations.rows, len(left), len(sizes), condition, np.tile(alone, (len(equations.rows), 1)))
+        return DeterminedBatch(
+            equations.rows, len(left), len(sizes), condition, np.tile(alone, (len(equations.rows), 1))
+        )
 
 
-def solved(view: View, equations: Equations, singular: float | None = None) -> FloatArray:
+def solved(view: View, equations: ProductEquations, singular: float | None = None) -> FloatArray:
     """The rows of one batch: the least-squares answer that is nearest to the middle of the box, cut to the box."""
     low, high = bounds(view)
     left, right = equations.differences()

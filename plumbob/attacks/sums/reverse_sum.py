@@ -21,7 +21,7 @@ from plumbob.errors import whole
 from plumbob.federation import IntArray
 from plumbob.threats import View
 
-Choice = tuple[int, ...]  # rows of a group, by their places in the list of magic numbers
+RowsOfAGroup = tuple[int, ...]  # rows of a group, by their places in the list of magic numbers
 
 
 class ReverseSum(Attack):
@@ -125,7 +125,7 @@ class Magic:
         rest = total - sum(int(self.table[member, 4]) for member in certain)
         return certain + [member for choice in self._meeting(options, middle, rest) for member in choice]
 
-    def _meeting(self, options: list[list[Choice]], middle: int, total: int) -> list[Choice]:
+    def _meeting(self, options: list[list[RowsOfAGroup]], middle: int, total: int) -> list[RowsOfAGroup]:
         """One choice for each group so that the random bits add up to the total; the first of each where none does."""
         numbers = [np.array([sum(int(self.table[m, 4]) for m in choice) for choice in group]) for group in options]
         modulus = 1 << self.random_bits
@@ -137,7 +137,7 @@ class Magic:
         if not len(hits):
             return [group[0] for group in options]
         ends = int(hits[0]), int(order[places[hits[0]]])
-        chosen: list[Choice] = []
+        chosen: list[RowsOfAGroup] = []
         for part, end in zip((options[:middle], options[middle:]), ends, strict=True):
             shape = tuple(len(group) for group in part)
             chosen += [

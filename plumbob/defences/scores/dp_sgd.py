@@ -88,7 +88,7 @@ class PrivateTraining(PredictionProtocol):
     ) -> None:
         self.inner, self.epsilon, self.delta, self.clip, self.epochs = inner, epsilon, delta, clip, epochs
         # It speaks under the inner protocol's name, so that attacks and transcripts see no other protocol.
-        self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]
+        self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]  # of this one only
 
     def fit(
         self,
@@ -169,7 +169,8 @@ def train(
             ):  # has a chance of e^-256 where there are more rows than a batch, and none where there are not
                 continue
             optimiser.zero_grad()
-            nn.functional.cross_entropy(network(inputs[rows]), targets[rows]).backward()  # type: ignore[no-untyped-call]
+            loss = nn.functional.cross_entropy(network(inputs[rows]), targets[rows])
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             optimiser.step()
     return [
         (one.weight.detach().double().numpy().T.copy(), one.bias.detach().double().numpy().copy()) for one in layers

@@ -18,20 +18,20 @@ from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.defences import Defence, defence_named
 from plumbob.federation import Federation, FloatArray, halves, split_at_random
-from plumbob.papers.claims import Check, Claim, Scale
+from plumbob.papers.claims import CheckResult, Claim, Scale
 from plumbob.papers.evidence import every
+from plumbob.papers.jiang2022.cases import JIANG_DATA
 from plumbob.protocols.base import Model, PredictionProtocol, Release, predict, predicting
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, AuxiliaryRows, Schema, Threat, cut
 
-DATA = ("bank", "robot", "satellite", "drive")
-UNKNOWN = 0.5
+DEFENDED_UNKNOWN = 0.5
 WHITE = ("equation_solving", "lattice_decoding")
 BLACK = ("shadow_inversion",)
-BLACK_BOX = Threat("active-black-box-rows", "no model, but 100 complete rows", (Schema(), AuxiliaryRows(100)))
-DEFENCES: tuple[tuple[str, dict[str, object]], ...] = (
+BLACK_BOX_WITH_ROWS = Threat("active-black-box-rows", "no model, but 100 complete rows", (Schema(), AuxiliaryRows(100)))
+DEFENCES_COMPARED: tuple[tuple[str, dict[str, object]], ...] = (
     ("none", {}),
     ("dp_sgd", {"epsilon": 0.1}),
     ("dp_sgd", {"epsilon": 1.0}),
@@ -48,9 +48,16 @@ DEFENCES: tuple[tuple[str, dict[str, object]], ...] = (
     ("codebook", {"levels": 1}),
     ("codebook", {"levels": 4}),
 )
-TRIALS: dict[Scale, int] = {"smoke": 2, "paper": 4}
+DEFENDED_TRIALS: dict[Scale, int] = {"smoke": 2, "paper": 4}
 AT_BASELINE, AT_MOST = 0.02, 0.01  # R^2 above the silent line that still counts as none; accuracy that may be lost
-SMOKE = ("none", "dp_sgd epsilon=10.0", "rounding digits=1", "label_only", "noise sigma=0.1", "codebook levels=1")
+SMOKE_DEFENCES = (
+    "none",
+    "dp_sgd epsilon=10.0",
+    "rounding digits=1",
+    "label_only",
+    "noise sigma=0.1",
+    "codebook levels=1",
+)
 
 
 class _Silent(Defence):
@@ -65,7 +72,7 @@ class _Silent(Defence):
 
 
 @dataclass(frozen=True)
-class Line:
+class DefendedLine:
     """One defence against one attack in one trial."""
 
     data: str
@@ -79,13 +86,13 @@ class Line:
     r2: float
 
 
-def table(data: str, scale: Scale, seed: int, chosen: tuple[str, ...] | None = None) -> Iterator[Line]:
+def table(data: str, scale: Scale, seed: int, chosen: tuple[str, ...] | None = None) -> Iterator[DefendedLine]:
     """The lines of one data set, trial by trial: one split and one set of training rows for all defences."""
-    trials, sample, rows = TRIALS[scale], *((1_500, 100) if scale == "smoke" else (12_000, 1_000))
-    named = [(_title(name, settings), defence_named(name, **settings)) for name, settings in DEFENCES]
+    trials, sample, rows = DEFENDED_TRIALS[scale], *((1_500, 100) if scale == "smoke" else (12_000, 1_000))
+    named = [(_title(name, settings), defence_named(name, **settings)) for name, settings in DEFENCES_COMPARED]
     named = [pair for pair in named if chosen is None or pair[0] in chosen]
     for trial in range(trials):
-        federation = split_at_random(registry.load(data), UNKNOWN, generator(seed, "J12 columns", data, trial))
+        federation = split_at_random(registry.load(data), DEFENDED_UNKNOWN, generator(seed, "J12 columns", data, trial))
         train, rest = halves(federation.label, generator(seed, "J12 rows", data, trial))
         trainer, target = federation.rows(train[: sample // 2]), federation.rows(rest[:rows])
         for title, defence in [*named, ("silent", _Silent())]:
@@ -104,7 +111,7 @@ def _lines(
     trainer: Federation,
     target: Federation,
     rng: np.random.Generator,
-) -> Iterator[Line]:
+) -> Iterator[DefendedLine]:
     protocol = predicting(defence.protect(LogisticRegression()))
     model = protocol.fit(trainer.values, trainer.label, len(trainer.classes), rng)
     release = defence.release(protocol, model, target)
@@ -114,7 +121,7 @@ def _lines(
         view = cut(log, threat)
         guess = attack.run(view, np.random.default_rng(0))
         judged = score(guess, truth_of(log, view), view, np.random.default_rng(0))
-        yield Line(
+        yield DefendedLine(
             data,
             trial,
             title,
@@ -134,26 +141,26 @@ def _accuracy(scores: FloatArray, target: Federation) -> float:
 
 def _attackers() -> Iterator[tuple[str, Threat, Attack]]:
     known = attacks()
-    for box, threat, names in (("white", LUO2021, WHITE), ("black", BLACK_BOX, BLACK)):
+    for box, threat, names in (("white", LUO2021, WHITE), ("black", BLACK_BOX_WITH_ROWS, BLACK)):
         for name in names:
             if name in known and known[name].why_not("logistic_regression", threat) is None:
                 yield box, threat, known[name]
 
 
 @cache
-def lines(scale: Scale, seed: int) -> tuple[Line, ...]:
+def lines(scale: Scale, seed: int) -> tuple[DefendedLine, ...]:
     """All lines; at smoke scale some defences on two data sets."""
-    data = ("robot", "satellite") if scale == "smoke" else DATA
-    chosen = SMOKE if scale == "smoke" else None
+    data = ("robot", "satellite") if scale == "smoke" else JIANG_DATA
+    chosen = SMOKE_DEFENCES if scale == "smoke" else None
     return tuple(line for name in data for line in table(name, scale, seed, chosen))
 
 
-def mean(found: tuple[Line, ...], field: str, **where: str) -> float:
+def mean(found: tuple[DefendedLine, ...], field: str, **where: str) -> float:
     """The mean of a field over the lines that match."""
     return float(np.mean([getattr(one, field) for one in found if all(getattr(one, k) == v for k, v in where.items())]))
 
 
-def privacy_and_utility(scale: Scale, seed: int) -> Check:
+def privacy_and_utility(scale: Scale, seed: int) -> CheckResult:
     """J12. A leak is what the strongest white-box attack learns about individuals beyond the silent line; costs are accuracy.
 
     About individuals nothing is learnt up to R^2 = 0, where the guess is the column's mean: so R^2 counts from there.
@@ -207,10 +214,10 @@ def privacy_and_utility(scale: Scale, seed: int) -> Check:
         "which is informative where classes correlate with columns"
     )
     expected = "DP-SGD at 10 leaks on; label only, noise 0.1 and purifier halve the leak at little cost in accuracy"
-    return Check(every(answers), measured, expected, TRIALS[scale], why)
+    return CheckResult(every(answers), measured, expected, DEFENDED_TRIALS[scale], why)
 
 
-def _leak(found: tuple[Line, ...], name: str, data: str) -> list[float]:
+def _leak(found: tuple[DefendedLine, ...], name: str, data: str) -> list[float]:
     """For each trial: R^2 from 0 of the strongest white-box attack, less what it has without scores."""
     r2 = {
         (line.defence, line.trial): max(line.r2, 0.0)

@@ -7,7 +7,7 @@ both). At paper scale the rate is the paper's 0.001; at smoke scale ten times th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,14 +18,14 @@ from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.federation import halves, split_at_random
 from plumbob.later import stats
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
-from plumbob.papers.evidence import Answer, below, every, rises
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
+from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.papers.jiang2022.cases import (
-    ALIKE,
-    DATA,
+    JIANG_DATA,
+    JIANG_TRIALS,
     RATIOS,
-    TRIALS,
-    Result,
+    SIMILAR_SHARE,
+    JiangResult,
     case,
     curve,
     errors,
@@ -44,23 +44,23 @@ from plumbob.protocols.base import column_positions
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.metrics import mean_correlation
 
-ACCURACY = {  # Table 1: LR, network
+TABLE_1_ACCURACY = {  # Table 1: LR, network
     "bank": (0.9109, 0.9506),
     "robot": (0.6710, 0.8946),
     "satellite": (0.8152, 0.8275),
     "drive": (0.8037, 0.9241),
 }
 NEAR_ZERO = 0.01  # "close to 0", as an MSE of features in [0, 1]
-END = "GIA to D = 0"
+GIA_TO_THE_END = "GIA to D = 0"
 
 
-def accuracies(scale: Scale, seed: int) -> Check:
+def accuracies(scale: Scale, seed: int) -> CheckResult:
     trials = 1 if scale == "smoke" else 3
     measured: dict[str, object] = {}
-    answers: list[Answer] = []
-    for data in DATA:
+    answers: list[YesNoOpen] = []
+    for data in JIANG_DATA:
         whole = table(data, 4_000 if scale == "smoke" else None, seed)
-        for kind, paper in zip(("linear", "2 sigmoid"), ACCURACY[data], strict=True):
+        for kind, paper in zip(("linear", "2 sigmoid"), TABLE_1_ACCURACY[data], strict=True):
             right = []
             for trial in range(trials):
                 federation = split_at_random(whole, 0.5, generator(seed, "columns", trial))
@@ -80,15 +80,15 @@ def accuracies(scale: Scale, seed: int) -> Check:
         "the paper does not state its training settings; ours is Adam with a decaying rate for networks and the optimum for LR. "
         "bank's .9506 is not reached with this structure, and LR at its optimum is better on drive than the paper's"
     )
-    return Check(every(answers), measured, "Table 1 within .03", trials, why)
+    return CheckResult(every(answers), measured, "Table 1 within .03", trials, why)
 
 
-def exact_below_threshold(scale: Scale, seed: int) -> Check:
-    trials = TRIALS[scale]
+def exact_below_threshold(scale: Scale, seed: int) -> CheckResult:
+    trials = JIANG_TRIALS[scale]
     measured: dict[str, object] = {}
     answers = []
     plain = gia(scale)
-    for data in DATA:
+    for data in JIANG_DATA:
         classes = registry.find(data).classes
         for unknown in sorted({1, classes - 1}):
             cases = [case(data, "lr", unknown, scale, seed, trial) for trial in range(trials)]
@@ -102,25 +102,25 @@ def exact_below_threshold(scale: Scale, seed: int) -> Check:
         f"GIA is run until D is 0: Gauss-Newton after Adam. Adam alone after {plain.steps:,} rounds at {plain.rate:g} is "
         "still on its way (last figure)"
     )
-    return Check(every(answers), measured, "MSE < 1e-6 for d_pas <= k - 1", trials, why)
+    return CheckResult(every(answers), measured, "MSE < 1e-6 for d_pas <= k - 1", trials, why)
 
 
-def below_esa(scale: Scale, seed: int) -> Check:
+def below_esa(scale: Scale, seed: int) -> CheckResult:
     trials = 3 if scale == "smoke" else 5
     measured: dict[str, object] = {}
-    lower: list[Answer] = []
-    higher: list[Answer] = []
-    ratios: dict[str, Answer] = {}
+    lower: list[YesNoOpen] = []
+    higher: list[YesNoOpen] = []
+    ratios: dict[str, YesNoOpen] = {}
     gaps, figures = [], []
     attacks: dict[str, Attack] = {
         "ESA": EquationSolving(),
         "GIA-MSE": gia(scale),
         "GIA-KLD": gia(scale, "kld"),
-        END: to_the_end(scale),
+        GIA_TO_THE_END: to_the_end(scale),
     }
-    lower_at_end: list[Answer] = []
-    for data in DATA:
-        found: dict[str, list[list[Result]]] = {name: [] for name in attacks}
+    lower_at_end: list[YesNoOpen] = []
+    for data in JIANG_DATA:
+        found: dict[str, list[list[JiangResult]]] = {name: [] for name in attacks}
         for ratio in RATIOS[scale]:
             cases = [case(data, "lr", ratio, scale, seed, trial) for trial in range(trials)]
             for name, attack in attacks.items():
@@ -133,14 +133,9 @@ def below_esa(scale: Scale, seed: int) -> Check:
                 gaps.append(abs(np.mean(errors(kld)) / np.mean(errors(mse)) - 1))
             if ratio == 0.9 and data in ("drive", "satellite"):
                 ratios[data] = below([2 * error for error in errors(mse)], errors(esa))
-            measured[f"{data} r={ratio}"] = "; ".join(
-                f"{name} {shown(r[-1])}, accuracy {np.mean([one.accuracy for one in r[-1]]):.2f}"
-                for name, r in found.items()
-            )
-        curves = [curve(name, RATIOS[scale], results) for name, results in found.items()]
-        curves += guess_curves(RATIOS[scale], found["ESA"])
-        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
-    alike = bool(np.mean(gaps) <= ALIKE)
+            measured[f"{data} r={ratio}"] = side_by_side(found)
+        figures.append(panel(data, RATIOS[scale], found, found["ESA"]))
+    alike = bool(np.mean(gaps) <= SIMILAR_SHARE)
     parts = {"mostly below ESA": mostly(lower), "accuracy mostly higher": mostly(higher), "MSE and KLD alike": alike}
     parts |= {f"{data} at 0.9 half or less": answer for data, answer in ratios.items()}
     told = parts | {"mostly below ESA if run until D = 0": mostly(lower_at_end)}
@@ -150,10 +145,29 @@ def below_esa(scale: Scale, seed: int) -> Check:
         "minimum-norm solution. " + _no_individuals(figures)
     )
     expected = "below ESA, 2-3 times on drive and satellite at 0.9; losses alike; higher attack accuracy"
-    return Check(every(parts.values()), measured, expected, trials, why, tuple(figures))
+    return CheckResult(every(parts.values()), measured, expected, trials, why, tuple(figures))
 
 
-def _no_individuals(figures: Sequence[Figure]) -> str:
+def side_by_side(found: Mapping[str, Sequence[Sequence[JiangResult]]]) -> str:
+    """The last results of every attack, in words."""
+    return "; ".join(
+        f"{name} {shown(results[-1])}, accuracy {np.mean([one.accuracy for one in results[-1]]):.2f}"
+        for name, results in found.items()
+    )
+
+
+def panel(
+    data: str,
+    ratios: Sequence[float],
+    found: Mapping[str, Sequence[Sequence[JiangResult]]],
+    guessed: Sequence[Sequence[JiangResult]],
+) -> ClaimFigure:
+    """Every attack's error against the share of unknown columns, with what guessing has on the rows of one of them."""
+    curves = [curve(name, ratios, results) for name, results in found.items()]
+    return ClaimFigure(data, "share of unknown columns", "MSE per feature", [*curves, *guess_curves(ratios, guessed)])
+
+
+def _no_individuals(figures: Sequence[ClaimFigure]) -> str:
     """Settings in which GIA beats uniform guessing but not the best constant."""
     names = []
     for figure in figures:
@@ -167,10 +181,10 @@ def _no_individuals(figures: Sequence[Figure]) -> str:
     return f"below random guessing yet worse than the true mean (R2 < 0): {', '.join(names)}" if names else ""
 
 
-def correlated_are_easier(scale: Scale, seed: int) -> Check:
-    trials = TRIALS[scale] * (2 if scale == "smoke" else 1)
+def correlated_are_easier(scale: Scale, seed: int) -> CheckResult:
+    trials = JIANG_TRIALS[scale] * (2 if scale == "smoke" else 1)
     measured: dict[str, object] = {}
-    answers: list[Answer] = []
+    answers: list[YesNoOpen] = []
     for data in ("bank", "drive"):
         ranks, results = [], []
         for trial in range(trials):
@@ -185,48 +199,43 @@ def correlated_are_easier(scale: Scale, seed: int) -> Check:
         measured[f"{data} rank correlation"] = f"{mean:.2f} ± {margin:.2f}"
         measured[f"{data} GIA"] = shown(results)
         answers.append(below(ranks, [0.0] * trials))
-    return Check(every(answers), measured, "error falls with correlation: rank correlation < 0", trials)
+    return CheckResult(every(answers), measured, "error falls with correlation: rank correlation < 0", trials)
 
 
-def below_generator(scale: Scale, seed: int) -> Check:
+def below_generator(scale: Scale, seed: int) -> CheckResult:
     trials = 3 if scale == "smoke" else 5
     rival = generator_attack(scale)
     measured: dict[str, object] = {}
-    lower: list[Answer] = []
-    near: list[Answer] = []
+    lower: list[YesNoOpen] = []
+    near: list[YesNoOpen] = []
     figures = []
-    for data in DATA if scale == "paper" else ("bank", "satellite"):
-        found: dict[str, list[list[Result]]] = {}
+    for data in JIANG_DATA if scale == "paper" else ("bank", "satellite"):
+        found: dict[str, list[list[JiangResult]]] = {}
         for ratio in RATIOS[scale]:
             cases = [case(data, "2 sigmoid", ratio, scale, seed, trial) for trial in range(trials)]
-            for name, attack in (("GIA", gia(scale)), (END, to_the_end(scale)), ("GRN", rival)):
+            for name, attack in (("GIA", gia(scale)), (GIA_TO_THE_END, to_the_end(scale)), ("GRN", rival)):
                 found.setdefault(name, []).append([result(attack, one, one.view(), True, seed) for one in cases])
             ours = found["GIA"][-1]
             lower.append(below(errors(ours), errors(found["GRN"][-1])))
             if ratio <= 0.1:
-                end = errors(found[END][-1])
+                end = errors(found[GIA_TO_THE_END][-1])
                 far = below([NEAR_ZERO] * trials, end)
                 near.append(True if np.mean(end) < NEAR_ZERO else False if far else None)
-            measured[f"{data} r={ratio}"] = "; ".join(
-                f"{name} {shown(r[-1])}, accuracy {np.mean([one.accuracy for one in r[-1]]):.2f}"
-                for name, r in found.items()
-            )
-        curves = [curve(name, RATIOS[scale], results) for name, results in found.items()]
-        curves += guess_curves(RATIOS[scale], found["GIA"])
-        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
+            measured[f"{data} r={ratio}"] = side_by_side(found)
+        figures.append(panel(data, RATIOS[scale], found, found["GIA"]))
     parts = {"GIA below GRN everywhere": every(lower), f"to D = 0: below {NEAR_ZERO} at r = 0.1": every(near)}
     measured = {name: word(answer) for name, answer in parts.items()} | measured
     expected = "GIA below GRN at every r; near 0 for r <= 0.1"
-    return Check(every(parts.values()), measured, expected, trials, _no_individuals(figures), tuple(figures))
+    return CheckResult(every(parts.values()), measured, expected, trials, _no_individuals(figures), tuple(figures))
 
 
-def few_records(scale: Scale, seed: int) -> Check:
+def few_records(scale: Scale, seed: int) -> CheckResult:
     trials = 3 if scale == "smoke" else 5
     rival = generator_attack(scale)
     counts = (1, 10, 100) if scale == "smoke" else (1, 10, 100, 1000)
     repeats = {1: 5, 10: 2} if scale == "smoke" else {1: 20, 10: 5}
     measured: dict[str, object] = {}
-    answers: list[Answer] = []
+    answers: list[YesNoOpen] = []
     figures = []
     for data in ("bank", "satellite"):
         points: dict[str, list[tuple[float, float]]] = {}
@@ -255,11 +264,11 @@ def few_records(scale: Scale, seed: int) -> Check:
             measured[f"{data} {name} accuracy at {', '.join(map(str, counts))}"] = [round(m, 3) for m, _ in means]
             xs = [float(np.log10(c)) for c in counts]
             curves.append(Curve(name, xs, [m for m, _ in means], [w for _, w in means]))
-        figures.append(Figure(data, "log10 of records", "attack accuracy", curves))
+        figures.append(ClaimFigure(data, "log10 of records", "attack accuracy", curves))
         measured |= {f"{data} GRN grows": word(grows), f"{data} GIA grows": word(needs)}
     expected = "GRN's accuracy grows with the records, GIA's does not need to"
     why = "GIA treats each row separately, so its guesses do not depend on the number of records"
-    return Check(every(answers), measured, expected, trials, why, tuple(figures))
+    return CheckResult(every(answers), measured, expected, trials, why, tuple(figures))
 
 
 def generator_attack(scale: Scale) -> Attack:
@@ -271,12 +280,12 @@ def generator_attack(scale: Scale) -> Attack:
 
 def _by_kind(
     kinds: Sequence[str], scale: Scale, seed: int, trials: int
-) -> tuple[dict[str, dict[str, list[list[Result]]]], tuple[Figure, ...]]:
+) -> tuple[dict[str, dict[str, list[list[JiangResult]]]], tuple[ClaimFigure, ...]]:
     """Gradient inversion of several kinds of network: data -> kind -> ratio -> trials."""
     ratios = (0.3,) if scale == "smoke" else RATIOS[scale]
-    found: dict[str, dict[str, list[list[Result]]]] = {}
+    found: dict[str, dict[str, list[list[JiangResult]]]] = {}
     figures = []
-    for data in ("robot", "satellite") if scale == "smoke" else DATA:
+    for data in ("robot", "satellite") if scale == "smoke" else JIANG_DATA:
         found[data] = {}
         for kind in kinds:
             found[data][kind] = [
@@ -286,18 +295,16 @@ def _by_kind(
                 ]
                 for ratio in ratios
             ]
-        curves = [curve(kind, ratios, results) for kind, results in found[data].items()]
-        curves += guess_curves(ratios, found[data][kinds[0]])
-        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
+        figures.append(panel(data, ratios, found[data], found[data][kinds[0]]))
     return found, tuple(figures)
 
 
-def deeper_is_harder(scale: Scale, seed: int) -> Check:
-    trials = TRIALS[scale] if scale == "smoke" else 5
+def deeper_is_harder(scale: Scale, seed: int) -> CheckResult:
+    trials = JIANG_TRIALS[scale] if scale == "smoke" else 5
     kinds = [f"{layers} sigmoid" for layers in (1, 2, 3)]
     found, figures = _by_kind(kinds, scale, seed, trials)
     measured: dict[str, object] = {}
-    answers: list[Answer] = []
+    answers: list[YesNoOpen] = []
     for data, by_kind in found.items():
         x, y = [], []
         for at_ratio in zip(*by_kind.values(), strict=True):
@@ -312,14 +319,14 @@ def deeper_is_harder(scale: Scale, seed: int) -> Check:
             f"{kind} {shown(results[-1])}" for kind, results in by_kind.items()
         )
     expected = "error grows with the hidden layers, below random guessing"
-    return Check(every(answers), measured, expected, trials, "figures at the largest share", figures)
+    return CheckResult(every(answers), measured, expected, trials, "figures at the largest share", figures)
 
 
-def relu_is_harder(scale: Scale, seed: int) -> Check:
-    trials = TRIALS[scale] if scale == "smoke" else 5
+def relu_is_harder(scale: Scale, seed: int) -> CheckResult:
+    trials = JIANG_TRIALS[scale] if scale == "smoke" else 5
     found, figures = _by_kind(["2 sigmoid", "2 tanh", "2 relu"], scale, seed, trials)
     measured: dict[str, object] = {}
-    answers: list[Answer] = []
+    answers: list[YesNoOpen] = []
     for data, by_kind in found.items():
         relu = [error for results in by_kind["2 relu"] for error in errors(results)]
         for other in ("2 sigmoid", "2 tanh"):
@@ -327,7 +334,7 @@ def relu_is_harder(scale: Scale, seed: int) -> Check:
             measured[f"{data} {other} below relu"] = word(answers[-1])
         measured[data] = "; ".join(f"{kind} {shown(results[-1])}" for kind, results in by_kind.items())
     expected = "relu's error slightly larger on most data sets"
-    return Check(mostly(answers), measured, expected, trials, "figures at the largest share", figures)
+    return CheckResult(mostly(answers), measured, expected, trials, "figures at the largest share", figures)
 
 
 CLAIMS: tuple[Claim, ...] = tuple(

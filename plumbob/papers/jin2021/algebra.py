@@ -13,9 +13,9 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.federation import FloatArray, split_at_random
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import every
-from plumbob.papers.jin2021.federations import SOLVED, Size, attacked, sets, trained
+from plumbob.papers.jin2021.federations import SOLVED_SIZES, JinSize, attacked, sets, trained
 from plumbob.protocols.gradients.split_training import SplitTraining
 from plumbob.scoring.score import truth_of
 from plumbob.threats import THREATS, cut
@@ -25,7 +25,7 @@ PAPER_BY_BATCH = {
     "mnist": {10: 32.60, 20: 39.00, 40: 43.15, 80: 47.05, 100: 47.50},
     "linnaeus5": {10: 28.00, 20: 30.53, 40: 33.22, 80: 30.43, 100: 29.18},
 }
-EXACT = 1e-5
+EXACT_SHARE = 1e-5
 
 
 def hessian(rows: int, batch: int) -> FloatArray:
@@ -34,7 +34,7 @@ def hessian(rows: int, batch: int) -> FloatArray:
     return np.asarray(2 * every_batch.T @ every_batch / len(every_batch))
 
 
-def eigenvalues(scale: Scale, seed: int) -> Check:
+def eigenvalues(scale: Scale, seed: int) -> CheckResult:
     """C1: Theorem 1, by enumeration."""
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
@@ -54,14 +54,14 @@ def eigenvalues(scale: Scale, seed: int) -> Check:
         "batches S itself decides, not its mean: rows are told apart as soon as S has rank N, so by N batches"
     )
     expected = "eigenvalues of Equation 26 times the factor of Equation 25 for K < N, rank 1 at K = N"
-    return Check(every(answers), measured, expected, 1, why)
+    return CheckResult(every(answers), measured, expected, 1, why)
 
 
 def _factor(rows: int, batch: int) -> float:
     return 2 * batch * (batch - 1) / (rows * (rows - 1))
 
 
-def identified(scale: Scale, seed: int) -> Check:
+def identified(scale: Scale, seed: int) -> CheckResult:
     """C2: Theorem 2 asks for N <= d2; a batch's rows suffice."""
     table = registry.load("breast")
     measured: dict[str, object] = {}
@@ -92,12 +92,12 @@ def identified(scale: Scale, seed: int) -> Check:
         "With K > d2 a single batch does not do, and the rows' own weight gradients (Step I on them) do, for any K"
     )
     expected = "H is found for N <= d2 (Theorem 2) and also for N > d2 >= K; not from single batches for K > d2"
-    return Check(every(answers), measured, expected, 1, why)
+    return CheckResult(every(answers), measured, expected, 1, why)
 
 
-def batch_sizes(scale: Scale, seed: int) -> Check:
+def batch_sizes(scale: Scale, seed: int) -> CheckResult:
     """C4: Table 3, larger batches are no defence."""
-    size = replace(SOLVED[scale], rows=120 if scale == "paper" else 24)
+    size = replace(SOLVED_SIZES[scale], rows=120 if scale == "paper" else 24)
     batches = (10, 20, 40, 80, 100) if scale == "paper" else (4, 8, 12)
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
@@ -114,13 +114,13 @@ def batch_sizes(scale: Scale, seed: int) -> Check:
         answers += [min(found) >= {"cifar10": 30, "mnist": 32, "linnaeus5": 28}[name], max(found) - min(found) < 3]
     expected = "PSNR of at least 30 / 32 / 28 dB for every K; ours within 3 dB of itself over K"
     why = f"ours on {size.rows} pictures; exact tiles count as 100 dB"
-    figures = (Figure("batch size", "batch size K", "mean PSNR in dB", curves),) if scale == "paper" else ()
-    return Check(every(answers), measured, expected, 1, why, figures)
+    figures = (ClaimFigure("batch size", "batch size K", "mean PSNR in dB", curves),) if scale == "paper" else ()
+    return CheckResult(every(answers), measured, expected, 1, why, figures)
 
 
-def workers(scale: Scale, seed: int) -> Check:
+def workers(scale: Scale, seed: int) -> CheckResult:
     """C7: Table 6, 16 workers."""
-    size = replace(SOLVED[scale], rows=200 if scale == "paper" else 24)
+    size = replace(SOLVED_SIZES[scale], rows=200 if scale == "paper" else 24)
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
     for name in sets(scale):
@@ -131,19 +131,19 @@ def workers(scale: Scale, seed: int) -> Check:
             found[tiles] = run.psnr
         answers.append(abs(found[4] - found[16]) < 3)
     expected = "16 workers within 5 dB of 4 (28.39 / 39.28 / 30.85 against 31.83 / 43.15 / 33.22 dB); ours within 3"
-    return Check(every(answers), measured, expected, 1, f"ours on {size.rows} pictures")
+    return CheckResult(every(answers), measured, expected, 1, f"ours on {size.rows} pictures")
 
 
-def faces(scale: Scale, seed: int) -> Check:
+def faces(scale: Scale, seed: int) -> CheckResult:
     """C12: all 165 photographs of faces."""
-    size = Size(165, 40, 64, 0) if scale == "paper" else replace(SOLVED[scale], rows=30)
+    size = JinSize(165, 40, 64, 0) if scale == "paper" else replace(SOLVED_SIZES[scale], rows=30)
     run = attacked(trained("yale", size, 4, seed), GradientPeeling(), seed)
     measured: dict[str, object] = {"ours": run.words, "processor seconds": run.seconds, "labels": run.labels or 0.0}
     why = "the photographs may be shown for research only, so there is no contact sheet of them"
-    return Check(run.psnr > 42, measured, "above 42 dB", 1, why)
+    return CheckResult(run.psnr > 42, measured, "above 42 dB", 1, why)
 
 
-def without_convolutions(scale: Scale, seed: int) -> Check:
+def without_convolutions(scale: Scale, seed: int) -> CheckResult:
     """C13: logistic regression and fully connected workers, on tables and on pictures."""
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
@@ -163,13 +163,13 @@ def without_convolutions(scale: Scale, seed: int) -> Check:
             off = np.abs(guess.values - truth_of(log, view).values).max(axis=1)
             right = float(np.mean(guess.labels == log.sealed(log.active)["label"]))
             measured[f"{data}, {network}"] = (
-                f"{(off < EXACT).mean():.1%} of rows within {EXACT:g}, largest error of the others "
-                f"{off[off >= EXACT].max(initial=0.0):.2g}, labels {right:.1%}"
+                f"{(off < EXACT_SHARE).mean():.1%} of rows within {EXACT_SHARE:g}, largest error of the others "
+                f"{off[off >= EXACT_SHARE].max(initial=0.0):.2g}, labels {right:.1%}"
             )
-            answers.append(bool((off < EXACT).all()))
+            answers.append(bool((off < EXACT_SHARE).all()))
     expected = "Steps I and II alone recover the data: every column to 1e-5, whole numbers not rounded"
     why = "the others are rows whose first layer is dead, so that their gradient is zero"
-    return Check(every(answers), measured, expected, 1, why)
+    return CheckResult(every(answers), measured, expected, 1, why)
 
 
 CLAIMS = (

@@ -14,25 +14,26 @@ from plumbob.auditing.run import generator
 from plumbob.defences import Defence, NoDefence
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.defences.gradients.fake_gradients import FakeGradients
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale, part
 from plumbob.papers.evidence import every
-from plumbob.papers.jin2021.federations import SEARCHED, Size, attacked, pictures, table_9
+from plumbob.papers.jin2021.federations import SEARCHED, JinSize, attacked, pictures, table_9
 from plumbob.protocols.gradients.split_training import SplitTraining
 from plumbob.transcript import COORDINATOR, Transcript
 
-LOSSES = 40  # points of a curve
+POINTS_OF_A_CURVE = 40  # points of a curve
 SMALLER = (0.01, 0.001, 0.0003)  # sigmas beside the paper's 1.1, down to the size of gradients
 
 
-def _trained(name: str, size: Size, defence: Defence, seed: int, **settings: object) -> Transcript:
-    protocol = defence.protect(SplitTraining(batch_size=size.batch, width=size.width, **settings))  # type: ignore[arg-type]
+def _trained(name: str, size: JinSize, defence: Defence, seed: int, **settings: object) -> Transcript:
+    plain = SplitTraining(batch_size=size.batch, width=size.width, **settings)  # type: ignore[arg-type]  # checked there
+    protocol = defence.protect(plain)
     assert isinstance(protocol, SplitTraining)
     return protocol.train(*pictures(name, size.rows, 4, seed), generator(seed, "training", name, size))
 
 
 def _curve(name: str, log: Transcript) -> Curve:
     losses = log.sealed(COORDINATOR)["training loss"]
-    parts = np.array_split(losses, min(LOSSES, len(losses)))
+    parts = np.array_split(losses, min(POINTS_OF_A_CURVE, len(losses)))
     ends = np.cumsum([len(part) for part in parts])
     return Curve(name, ends.astype(float).tolist(), [float(part.mean()) for part in parts])
 
@@ -64,7 +65,7 @@ def _faked(words: str, defence: Defence, name: str, rounds: int, scale: Scale, s
     )
 
 
-def fake_gradients(scale: Scale, seed: int) -> Check:
+def fake_gradients(scale: Scale, seed: int) -> CheckResult:
     """C9: static parameters for the attack, SGD at 0.1 for the loss."""
     name, rounds = ("cifar10", 3_000) if scale == "paper" else ("mnist", 150)
     measured: dict[str, object] = {
@@ -89,10 +90,10 @@ def fake_gradients(scale: Scale, seed: int) -> Check:
     )
     sheets = tuple(sheet for done in parts.values() for sheet in done.sheets.items())
     figures = (_losses(curve for done in parts.values() for curve in done.curves),)
-    return Check(every(parts["fake gradients"].answers), measured, expected, 1, why, figures, sheets)
+    return CheckResult(every(parts["fake gradients"].answers), measured, expected, 1, why, figures, sheets)
 
 
-def private_gradients(scale: Scale, seed: int) -> Check:
+def private_gradients(scale: Scale, seed: int) -> CheckResult:
     """C10: Table 11, the loss under differential privacy and under fake gradients."""
     size = replace(SEARCHED[scale], rows=200 if scale == "paper" else 12)
     name = "mnist"
@@ -117,12 +118,12 @@ def private_gradients(scale: Scale, seed: int) -> Check:
         "under DP the loss does not fall at any epsilon, as the paper says; with fake gradients of sigma 1.1 it does not either, "
         "for they are far larger than gradients of this network; it does with smaller ones (C9)"
     )
-    return Check(every(answers), measured, expected, 1, why, (_losses(curves),))
+    return CheckResult(every(answers), measured, expected, 1, why, (_losses(curves),))
 
 
-def _losses(curves: Iterable[Curve]) -> Figure:
+def _losses(curves: Iterable[Curve]) -> ClaimFigure:
     """Those that stay on the paper."""
-    return Figure("loss", "round", "training loss", [curve for curve in curves if max(curve.y) < 20])
+    return ClaimFigure("loss", "round", "training loss", [curve for curve in curves if max(curve.y) < 20])
 
 
 CLAIMS = (

@@ -26,18 +26,18 @@ from plumbob.attacks.gradients.group_consistency import GroupConsistency
 from plumbob.attacks.gradients.sapag import Sapag
 from plumbob.auditing.run import generator
 from plumbob.crypto.cores import available
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale, part
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale, part
 from plumbob.papers.evidence import every
 from plumbob.papers.jin2021.federations import (
+    BATCHES_DRAWN,
     COMPARED,
-    DRAWN,
     EARLIER,
     SEARCHED,
     SERVER,
     SERVER_WITH_PICTURES,
-    SOLVED,
-    Run,
-    Size,
+    SOLVED_SIZES,
+    JinRun,
+    JinSize,
     attacked,
     sets,
     table_9,
@@ -55,9 +55,12 @@ TABLE_2: dict[str, dict[str, float]] = {
     "batch_norm_prior": {"cifar10": 18.94, "mnist": 13.38, "linnaeus5": 8.09},
     "group_consistency": {"cifar10": 13.63, "mnist": 9.24, "linnaeus5": 12.32},
 }
-ROUGH, USUAL = "cosine_gradients without total variation", "batch_norm_prior with statistics of real pictures"
+WITHOUT_TOTAL_VARIATION, WITH_REAL_STATISTICS = (
+    "cosine_gradients without total variation",
+    "batch_norm_prior with statistics of real pictures",
+)
 GOALS = {"cifar10": 35, "mnist": 50, "linnaeus5": 35}  # what ours is to reach
-SHOWN = ("cafe", "dlg")  # whose pictures are
+ATTACKS_WITH_PICTURES = ("cafe", "dlg")  # whose pictures are
 LONGER: dict[Scale, tuple[int, ...]] = {
     "smoke": (),
     "paper": (500, 1_000),
@@ -98,19 +101,19 @@ def entrants(name: str, scale: Scale) -> dict[str, Entrant]:
     rough = CosineGradients(iterations=iterations, rate=rate, beta=0)
     usual = BatchNormPrior(iterations=iterations, rate=rate)
     return made | {
-        ROUGH: Entrant(rough.name, rough),
-        USUAL: Entrant(usual.name, usual, SERVER_WITH_PICTURES),
+        WITHOUT_TOTAL_VARIATION: Entrant(rough.name, rough),
+        WITH_REAL_STATISTICS: Entrant(usual.name, usual, SERVER_WITH_PICTURES),
     }
 
 
-def _size(size: Size, earlier: int | None = None) -> str:
+def _size(size: JinSize, earlier: int | None = None) -> str:
     steps = "each step" if earlier is None else f"the last step, {earlier:,} of each before it"
     return f"{size.rows} pictures, batches of {size.batch}, {size.iterations:,} iterations of {steps}"
 
 
 def _solved(name: str, scale: Scale, seed: int) -> Part:
     """Ours at the paper's size, with what it took; to be run in a process of its own, whose memory is told."""
-    size = SOLVED[scale]
+    size = SOLVED_SIZES[scale]
     log = trained(name, size, 4, seed)
     run = attacked(log, GradientPeeling(), seed)
     labels = f"labels {run.labels or 0:.1%}"
@@ -136,7 +139,7 @@ def _alone(work: Callable[[], Part]) -> Part:
 def _compared(name: str, words: str, scale: Scale, seed: int) -> Part:
     """One cell of Table 2."""
     entrant = entrants(name, scale)[words]
-    run = attacked(trained(name, COMPARED[scale], 4, seed, DRAWN[scale]), entrant.attack, seed, entrant.threat)
+    run = attacked(trained(name, COMPARED[scale], 4, seed, BATCHES_DRAWN[scale]), entrant.attack, seed, entrant.threat)
     path = dict(run.images.path)
     longer = [f", {path[i]:.2f} after {i:,}" for i in LONGER[scale] if words == "cafe"]
     reached = path[COMPARED[scale].iterations]
@@ -144,18 +147,26 @@ def _compared(name: str, words: str, scale: Scale, seed: int) -> Part:
         f"{reached:.2f} dB{''.join(longer)} (paper {TABLE_2[entrant.key][name]}), {run.seconds:.0f} processor seconds"
     )
     curve = Curve(words, [float(i) for i in path], list(path.values()))
-    return Part({f"{name}, {words}": told}, [], [curve], {f"{name}-{words}": run.sheet} if words in SHOWN else {})
+    return Part(
+        {f"{name}, {words}": told},
+        [],
+        [curve],
+        {f"{name}-{words}": run.sheet} if words in ATTACKS_WITH_PICTURES else {},
+    )
 
 
 def _column(name: str, scale: Scale, seed: int) -> Part:
     """One column of Table 2: every attack, and what needs no message."""
-    grey, noise = _without_messages(trained(name, COMPARED[scale], 4, seed, DRAWN[scale]), seed)
+    grey, noise = _without_messages(trained(name, COMPARED[scale], 4, seed, BATCHES_DRAWN[scale]), seed)
     measured: dict[str, object] = {f"{name}, no message read": f"noise {noise:.2f} dB, grey {grey:.2f} dB"}
     work = {words: partial(_compared, name, words, scale, seed) for words in entrants(name, scale)}
     parts = {words: part(f"{name}, {words}", one) for words, one in work.items()}
     paths = {words: dict(zip(one.curves[0].x, one.curves[0].y, strict=True)) for words, one in parts.items()}
     psnr = {words: path[COMPARED[scale].iterations] for words, path in paths.items()}
-    chosen = {key: psnr[{"cosine_gradients": ROUGH, "batch_norm_prior": USUAL}.get(key, key)] for key in TABLE_2}
+    chosen = {
+        key: psnr[{"cosine_gradients": WITHOUT_TOTAL_VARIATION, "batch_norm_prior": WITH_REAL_STATISTICS}.get(key, key)]
+        for key in TABLE_2
+    }
     measured |= _joined(list(parts.values()))
     measured[f"{name}, order"] = f"{_order(psnr, TABLE_2)}; with those two priors {_order(chosen, TABLE_2)}"
     measured[f"{name}, order in the paper"] = _order({key: row[name] for key, row in TABLE_2.items()}, TABLE_2)
@@ -187,7 +198,7 @@ def _joined(parts: list[Part]) -> dict[str, object]:
     return {key: value for one in parts for key, value in one.measured.items()}
 
 
-def table_2(scale: Scale, seed: int) -> Check:
+def table_2(scale: Scale, seed: int) -> CheckResult:
     """C3: everyone on the same transcript; ours at the paper's size."""
     names, size = sets(scale), COMPARED[scale]
     solved = [part(f"{name}, ours", partial(_alone, partial(_solved, name, scale, seed))) for name in names]
@@ -197,12 +208,14 @@ def table_2(scale: Scale, seed: int) -> Check:
     answers = [answer for one in parts for answer in one.answers]
     sheets = [pair for one in parts for pair in one.sheets.items()]
     figures = [
-        Figure(f"{name} by descent", "iteration of the last step", "mean PSNR in dB", column.curves)
+        ClaimFigure(f"{name} by descent", "iteration of the last step", "mean PSNR in dB", column.curves)
         for name, column in columns.items()
     ]
     expected = "CAFE at the paper's figure and above all others; ours above CAFE in the paper"
     why = WHY_3 if scale == "paper" else ""
-    return Check(every(answers), measured, expected, 1, why, tuple(figures if scale == "paper" else ()), tuple(sheets))
+    return CheckResult(
+        every(answers), measured, expected, 1, why, tuple(figures if scale == "paper" else ()), tuple(sheets)
+    )
 
 
 def _without_terms(name: str, scale: Scale, seed: int) -> Part:
@@ -223,20 +236,20 @@ def _without_terms(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, [min(found, key=lambda words: found[words]) == "gamma = 0"])
 
 
-def terms(scale: Scale, seed: int) -> Check:
+def terms(scale: Scale, seed: int) -> CheckResult:
     """C5: Table 4, one term of the objective left out at a time."""
     parts = [part(name, partial(_without_terms, name, scale, seed)) for name in sets(scale)]
     measured = {"size": _size(SEARCHED[scale])} | _joined(parts)
     answers = [answer for one in parts for answer in one.answers]
     expected = "without the internal representation (gamma = 0) PSNR falls most: 12.51 / 6.34 / 12.37 dB"
-    return Check(every(answers), measured, expected, 1)
+    return CheckResult(every(answers), measured, expected, 1)
 
 
-def _reaches(run: Run, goal: float) -> int | None:
+def _reaches(run: JinRun, goal: float) -> int | None:
     return next((iteration for iteration, value in run.images.path if value >= goal), None)
 
 
-def loops(scale: Scale, seed: int) -> Check:
+def loops(scale: Scale, seed: int) -> CheckResult:
     """C6: Table 5, total iterations until a PSNR is reached. Nested loops count those of Steps I and II, too."""
     size = SEARCHED[scale]
     measured: dict[str, object] = {"size": _size(SEARCHED[scale])}
@@ -265,8 +278,10 @@ def loops(scale: Scale, seed: int) -> Check:
             points = [(float(i + shift), value) for i, value in run.images.path]
             curves.append(Curve(f"{name}, {words}", [x for x, _ in points], [y for _, y in points]))
     expected = "a single loop needs fewer iterations than nested loops together (7,300 against 8,000 + 2,404 + 1,635)"
-    figure = (Figure("loops", "iteration, all steps counted", "mean PSNR in dB", curves),) if scale == "paper" else ()
-    return Check(
+    figure = (
+        (ClaimFigure("loops", "iteration, all steps counted", "mean PSNR in dB", curves),) if scale == "paper" else ()
+    )
+    return CheckResult(
         every(answers), measured, expected, 1, "the PSNR asked for is what both reach here, less 0.5 dB", figure
     )
 
@@ -292,7 +307,7 @@ def _while_training(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, [found[-1] < found[0]])
 
 
-def while_training(scale: Scale, seed: int) -> Check:
+def while_training(scale: Scale, seed: int) -> CheckResult:
     """C8: Tables 7 and 8, parameters that change under Adam."""
     parts = [part(name, partial(_while_training, name, scale, seed)) for name in sets(scale)]
     measured = {"size": _size(SEARCHED[scale])} | _joined(parts)
@@ -302,10 +317,10 @@ def while_training(scale: Scale, seed: int) -> Check:
         "CAFE had 600 rounds, far fewer than the paper. Ours takes every round by itself, so parameters that move do not stop "
         "it: they show the same pictures through other networks"
     )
-    return Check(every(answers), measured, expected, 1, why)
+    return CheckResult(every(answers), measured, expected, 1, why)
 
 
-def epochs(scale: Scale, seed: int) -> Check:
+def epochs(scale: Scale, seed: int) -> CheckResult:
     """C11: Table 10, PSNR against epochs and batch size at a fixed number of pictures."""
     size = SEARCHED[scale]
     name = "linnaeus5" if scale == "paper" else "mnist"
@@ -326,9 +341,9 @@ def epochs(scale: Scale, seed: int) -> Check:
         answers.append(points[-1][1] > points[0][1])
         last.append(points[-1][1])
     answers.append(last[0] > last[-1])
-    figure = (Figure("epochs", "epochs of Step III", "mean PSNR in dB", curves),) if scale == "paper" else ()
+    figure = (ClaimFigure("epochs", "epochs of Step III", "mean PSNR in dB", curves),) if scale == "paper" else ()
     expected = "PSNR grows with epochs, and at equal epochs smaller batches (more iterations) do better"
-    return Check(every(answers), measured, expected, 1, "", figure)
+    return CheckResult(every(answers), measured, expected, 1, "", figure)
 
 
 CLAIMS = (

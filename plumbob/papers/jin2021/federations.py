@@ -28,19 +28,19 @@ from plumbob.threats import THREATS, AuxiliaryRows, Threat, View, cut
 from plumbob.transcript import Transcript
 
 SETS = ("cifar10", "mnist", "linnaeus5")
-TESTED = 200
+ROWS_TESTED = 200
 SERVER = THREATS["coordinator"]
 SERVER_WITH_PICTURES = Threat(
     "coordinator-auxiliary",
-    f"the coordinator alone, which has {TESTED} pictures of other people",
-    (*SERVER.grants, AuxiliaryRows(TESTED)),
+    f"the coordinator alone, which has {ROWS_TESTED} pictures of other people",
+    (*SERVER.grants, AuxiliaryRows(ROWS_TESTED)),
     corrupted=True,
     active=False,
 )
 
 
 @dataclass(frozen=True)
-class Size:
+class JinSize:
     """Rows and batch of a run, the network's width, and the iterations of attacks by descent."""
 
     rows: int
@@ -49,13 +49,13 @@ class Size:
     iterations: int
 
 
-SOLVED: dict[Scale, Size] = {"smoke": Size(24, 6, 32, 0), "paper": Size(800, 40, 64, 0)}
-COMPARED: dict[Scale, Size] = {"smoke": Size(12, 4, 8, 200), "paper": Size(50, 40, 64, 300)}
-SEARCHED: dict[Scale, Size] = {"smoke": Size(12, 4, 8, 200), "paper": Size(40, 8, 64, 600)}
+SOLVED_SIZES: dict[Scale, JinSize] = {"smoke": JinSize(24, 6, 32, 0), "paper": JinSize(800, 40, 64, 0)}
+COMPARED: dict[Scale, JinSize] = {"smoke": JinSize(12, 4, 8, 200), "paper": JinSize(50, 40, 64, 300)}
+SEARCHED: dict[Scale, JinSize] = {"smoke": JinSize(12, 4, 8, 200), "paper": JinSize(40, 8, 64, 600)}
 EARLIER: dict[Scale, int | None] = {"smoke": None, "paper": 8_000}
 Settings = tuple[tuple[str, Any], ...]
 # jin2021 draws a new batch in every iteration; here so many are drawn, each with all its gradients, and taken in turn.
-DRAWN: dict[Scale, Settings] = {"smoke": (), "paper": (("rounds", 150), ("archive_mb", 2_500))}
+BATCHES_DRAWN: dict[Scale, Settings] = {"smoke": (), "paper": (("rounds", 150), ("archive_mb", 2_500))}
 
 
 def sets(scale: Scale) -> tuple[str, ...]:
@@ -68,21 +68,21 @@ def pictures(name: str, rows: int, tiles: int, seed: int) -> tuple[Federation, F
     """So many pictures at random to train on, and others."""
     table = registry.load(name)
     order = generator(seed, "pictures", name).permutation(len(table.values))
-    federation = split_into_tiles(table.rows(order[: rows + TESTED]), tiles)
+    federation = split_into_tiles(table.rows(order[: rows + ROWS_TESTED]), tiles)
     count = min(rows, len(order))
     others = np.arange(count, len(federation)) if len(federation) > count else np.arange(count)
     return federation.rows(np.arange(count)), federation.rows(others)
 
 
 @lru_cache(maxsize=1)  # a run at full size is a gigabyte
-def trained(name: str, size: Size, tiles: int, seed: int, settings: Settings = ()) -> Transcript:
+def trained(name: str, size: JinSize, tiles: int, seed: int, settings: Settings = ()) -> Transcript:
     """One training, and all that crossed."""
     federation, others = pictures(name, size.rows, tiles, seed)
     protocol = SplitTraining(**{"batch_size": size.batch, "width": size.width, **dict(settings)})
     return protocol.train(federation, others, generator(seed, "training", name, size, tiles))
 
 
-def table_9(name: str, size: Size, scale: Scale, **changed: Any) -> dict[str, Any]:
+def table_9(name: str, size: JinSize, scale: Scale, **changed: Any) -> dict[str, Any]:
     """CAFE's settings for a data set in Table 9, but for those that are changed."""
     choice = TABLE_9[name]
     usual = {"iterations": size.iterations, "earlier": EARLIER[scale], "rates": choice.rates, "xi": choice.xi}
@@ -90,7 +90,7 @@ def table_9(name: str, size: Size, scale: Scale, **changed: Any) -> dict[str, An
 
 
 @dataclass(frozen=True)
-class Run:
+class JinRun:
     """One attack on one training."""
 
     images: ImageScore
@@ -120,7 +120,7 @@ class Run:
         )
 
 
-def attacked(log: Transcript, attack: Attack, seed: int, threat: Threat = SERVER) -> Run:
+def attacked(log: Transcript, attack: Attack, seed: int, threat: Threat = SERVER) -> JinRun:
     """What the server alone finds."""
     view = cut(log, threat)
     started, clock = time.process_time(), time.perf_counter()
@@ -128,4 +128,4 @@ def attacked(log: Transcript, attack: Attack, seed: int, threat: Threat = SERVER
     seconds, waited = time.process_time() - started, time.perf_counter() - clock
     judged = score(guess, truth_of(log, view), view, generator(seed, "score"))
     assert judged.images is not None
-    return Run(judged.images, judged.label_accuracy, seconds, waited, log, guess, view)
+    return JinRun(judged.images, judged.label_accuracy, seconds, waited, log, guess, view)

@@ -16,11 +16,11 @@ from plumbob.auditing.finding import Finding
 from plumbob.auditing.open import open_source
 from plumbob.auditing.plan_file import make_plan
 from plumbob.auditing.summarise import group
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
-from plumbob.papers.evidence import Answer, below, every, times_below
-from plumbob.papers.luo2021.generative import SAMPLE, TRIALS, curve, mean, word
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
+from plumbob.papers.evidence import YesNoOpen, below, every, times_below
+from plumbob.papers.luo2021.generative import GENERATIVE_ROWS, GENERATIVE_TRIALS, curve, mean, word
 
-ROUNDING = (("rounding", "digits", 1), ("rounding", "digits", 3))
+ROUNDING_DEFENCES = (("rounding", "digits", 1), ("rounding", "digits", 3))
 PANELS = ("bank", "drive")  # the text does not name the two data sets of Fig 11
 Panels = Mapping[str, Mapping[float, Mapping[str, list[float]]]]  # data, share of unknown columns, case: errors
 
@@ -39,12 +39,12 @@ def defended(
     chosen = [{"name": name} | ({"settings": {key: value}} if key else {}) for name, key, value in defences]
     plan = make_plan(
         {
-            "data": {"name": data} | ({"sample": SAMPLE[scale]} if SAMPLE[scale] else {}),
+            "data": {"name": data} | ({"sample": GENERATIVE_ROWS[scale]} if GENERATIVE_ROWS[scale] else {}),
             "protocols": [protocol],
             "attacks": [attack],
             "defences": ["none", *chosen],
             "unknown": [0.2, 0.6] if scale == "smoke" else [0.2, 0.4, 0.6],
-            "trials": trials or TRIALS[scale],
+            "trials": trials or GENERATIVE_TRIALS[scale],
             "seed": seed,
         }
     ).filled()
@@ -52,11 +52,11 @@ def defended(
     return tuple(run(plan, open_source(plan.data, seed)))
 
 
-def rounding_breaks_esa(scale: Scale, seed: int) -> Check:
+def rounding_breaks_esa(scale: Scale, seed: int) -> CheckResult:
     """Fig 11a-b: hardly means still below random, and by less than a tenth of random's error above plain ESA."""
-    trials = TRIALS[scale] if scale == "smoke" else 10
-    panels = _panels("logistic_regression", "equation_solving", ROUNDING, scale, seed, trials)
-    answers: dict[str, Answer] = {}
+    trials = GENERATIVE_TRIALS[scale] if scale == "smoke" else 10
+    panels = _panels("logistic_regression", "equation_solving", ROUNDING_DEFENCES, scale, seed, trials)
+    answers: dict[str, YesNoOpen] = {}
     for data, by in panels.items():
         for share, cases in by.items():
             plain, coarse, fine, random = (
@@ -74,13 +74,13 @@ def rounding_breaks_esa(scale: Scale, seed: int) -> Check:
     return replace(check, trials=trials, why=why)
 
 
-def rounding_spares_generative(scale: Scale, seed: int) -> Check:
+def rounding_spares_generative(scale: Scale, seed: int) -> CheckResult:
     """Fig 11c-d: within 20 % of the error without rounding."""
-    panels = _panels("logistic_regression", "generative_regression", ROUNDING, scale, seed)
+    panels = _panels("logistic_regression", "generative_regression", ROUNDING_DEFENCES, scale, seed)
     return _panel_check(panels, _at_most(panels, 1.2), "error within 20 % of that without", scale, "GRNA")
 
 
-def dropout_hardly_helps(scale: Scale, seed: int) -> Check:
+def dropout_hardly_helps(scale: Scale, seed: int) -> CheckResult:
     """Fig 11e-f: 0 to 50 % more error."""
     panels = _panels("neural_network", "generative_regression", (("dropout", "", None),), scale, seed)
     answers = _at_most(panels, 1.5)
@@ -111,7 +111,7 @@ def _panels(
     return panels
 
 
-def _at_most(panels: Panels, factor: float) -> dict[str, Answer]:
+def _at_most(panels: Panels, factor: float) -> dict[str, YesNoOpen]:
     return {
         f"{data} {share:.0%}: {name}": below(errors, [factor * e for e in cases["none"]])
         for data, by in panels.items()
@@ -121,7 +121,9 @@ def _at_most(panels: Panels, factor: float) -> dict[str, Answer]:
     }
 
 
-def _panel_check(panels: Panels, answers: Mapping[str, Answer], expected: str, scale: Scale, attack: str) -> Check:
+def _panel_check(
+    panels: Panels, answers: Mapping[str, YesNoOpen], expected: str, scale: Scale, attack: str
+) -> CheckResult:
     measured: dict[str, object] = {}
     figures = []
     for data, by in panels.items():
@@ -136,11 +138,11 @@ def _panel_check(panels: Panels, answers: Mapping[str, Answer], expected: str, s
         measured[f"{data} R2 without a defence"] = [
             1 - mean(cases["none"]) / mean(cases["best constant"]) for cases in by.values()
         ]
-        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
+        figures.append(ClaimFigure(data, "share of unknown columns", "MSE per feature", curves))
     measured |= {name: word(answer) for name, answer in answers.items()}
     wrong = [name for name, answer in answers.items() if answer is False]
     why = f"not so: {', '.join(wrong)}" if wrong else ""
-    return Check(every(answers.values()), measured, expected, TRIALS[scale], why, tuple(figures))
+    return CheckResult(every(answers.values()), measured, expected, GENERATIVE_TRIALS[scale], why, tuple(figures))
 
 
 CLAIMS: tuple[Claim, ...] = tuple(

@@ -28,21 +28,21 @@ from plumbob.data import registry
 from plumbob.defences.scores.verification import Verification
 from plumbob.federation import Column, Federation, Table, halves, split, split_at_random
 from plumbob.later import stats
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
-from plumbob.papers.evidence import Answer, below, every, rises
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
+from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import PredictionProtocol, predict
-from plumbob.protocols.scores._trees import ABSENT, LEAF, Forest
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
+from plumbob.protocols.trees import ABSENT, LEAF, Forest
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, Threat, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
-DATA = ("bank", "credit", "drive", "news")
-FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+EQUATIONS_DATA = ("bank", "credit", "drive", "news")
+EQUATIONS_FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 BOUNDS = {"bank": 0.60, "credit": 0.14, "drive": 0.45, "news": 0.34}  # the paper's values of Eq 15
-TRIALS = {"smoke": 3, "paper": 30}  # the paper has 10, too few to decide a slope on credit
-SAMPLE: dict[str, int | None] = {"smoke": 4_000, "paper": None}
+EQUATIONS_TRIALS = {"smoke": 3, "paper": 30}  # the paper has 10, too few to decide a slope on credit
+EQUATIONS_ROWS: dict[str, int | None] = {"smoke": 4_000, "paper": None}
 
 
 def toy_view(scores: Sequence[float] = (0.867, 0.084, 0.049)) -> View:
@@ -76,7 +76,7 @@ def _view_of(model: LinearModel | Forest, own: np.ndarray, scores: np.ndarray, c
     )
 
 
-def example_1(scale: Scale, seed: int) -> Check:
+def example_1(scale: Scale, seed: int) -> CheckResult:
     guess = EquationSolving().run(toy_view(), np.random.default_rng(seed)).values
     assert guess is not None
     deposit, shopping = guess[0]
@@ -86,7 +86,7 @@ def example_1(scale: Scale, seed: int) -> Check:
     holds = abs(deposit - 8011.8) < 1.8 and abs(shopping - 3.046) < 0.023
     holds = holds and abs(rounded[0, 0] - 8011.8) < 0.05 and abs(rounded[0, 1] - 3.046) < 0.001
     measured = {"from printed scores": guess[0].round(4).tolist(), "from printed a'": rounded[0].round(4).tolist()}
-    return Check(bool(holds), measured, "(8011.8, 3.046)", 1)
+    return CheckResult(bool(holds), measured, "(8011.8, 3.046)", 1)
 
 
 def printed_scores() -> tuple[float, ...]:
@@ -95,7 +95,7 @@ def printed_scores() -> tuple[float, ...]:
     return tuple(raw / raw.sum())
 
 
-def example_2(scale: Scale, seed: int) -> Check:
+def example_2(scale: Scale, seed: int) -> CheckResult:
     tree, own = toy_tree(), np.array([[25.0, 2000.0]])
     beta = reachable(tree, np.array([0, 1]), own)[:, 0]
     alpha = leaves_of(tree, np.array([1]))[:, 0]
@@ -105,7 +105,7 @@ def example_2(scale: Scale, seed: int) -> Check:
         and list(map(int, alpha)) == [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0]
         and left.tolist() == [4]
     )
-    return Check(holds, {"paths left": left.tolist()}, "exactly node 4", 1)
+    return CheckResult(holds, {"paths left": left.tolist()}, "exactly node 4", 1)
 
 
 @cache
@@ -115,11 +115,11 @@ def study(
     """One curve of a figure, as an audit plan."""
     plan = make_plan(
         {
-            "data": {"name": data} | ({"sample": SAMPLE[scale]} if SAMPLE[scale] else {}),
+            "data": {"name": data} | ({"sample": EQUATIONS_ROWS[scale]} if EQUATIONS_ROWS[scale] else {}),
             "protocols": [protocol],
             "attacks": ["equation_solving" if protocol == "logistic_regression" else "path_restriction"],
             "unknown": list(unknown),
-            "trials": trials or TRIALS[scale],
+            "trials": trials or EQUATIONS_TRIALS[scale],
             "seed": seed,
         }
     ).filled()
@@ -128,24 +128,24 @@ def study(
 
 
 def curve(data: str, protocol: str, scale: Scale, seed: int) -> list[Summary]:
-    return summarise(study(data, protocol, FRACTIONS, scale, seed))
+    return summarise(study(data, protocol, EQUATIONS_FRACTIONS, scale, seed))
 
 
-def exact_below_threshold(scale: Scale, seed: int) -> Check:
+def exact_below_threshold(scale: Scale, seed: int) -> CheckResult:
     """Every count of unknown columns up to c - 1 (the smallest and the largest at smoke scale)."""
     worst: dict[str, float] = {}
-    trials = min(10, TRIALS[scale])  # as in the paper: exact is exact
-    for data in DATA:
+    trials = min(10, EQUATIONS_TRIALS[scale])  # as in the paper: exact is exact
+    for data in EQUATIONS_DATA:
         entry = registry.find(data)
         counts = range(1, entry.classes) if scale == "paper" else sorted({1, entry.classes - 1})
         shares = tuple(count / entry.features for count in counts)
         findings = study(data, "logistic_regression", shares, scale, seed, trials)
         worst[data] = max(finding.score.error for finding in findings)
-    return Check(max(worst.values()) < 1e-10, worst, "MSE < 1e-10 whenever d_target <= c - 1", trials)
+    return CheckResult(max(worst.values()) < 1e-10, worst, "MSE < 1e-10 whenever d_target <= c - 1", trials)
 
 
-def error_grows(scale: Scale, seed: int) -> Check:
-    trials = {data: study(data, "logistic_regression", FRACTIONS, scale, seed) for data in DATA}
+def error_grows(scale: Scale, seed: int) -> CheckResult:
+    trials = {data: study(data, "logistic_regression", EQUATIONS_FRACTIONS, scale, seed) for data in EQUATIONS_DATA}
     curves = {data: summarise(findings) for data, findings in trials.items()}
     grows = {data: rises(*_points(findings)) for data, findings in trials.items()}
     better = {data: _beats(trials[data], ("uniform", "normal")) for data in ("credit", "drive")}
@@ -158,11 +158,11 @@ def error_grows(scale: Scale, seed: int) -> Check:
         measured[f"{data} R2"] = [round(s.r2, 3) for s in summaries]
     holds = every([*grows.values(), *better.values()])
     expected = "grows; below random on credit, drive"
-    figures = tuple(_figure(data, curves[data], "MSE per feature", "ESA") for data in DATA)
-    return Check(holds, measured, expected, TRIALS[scale], _no_individuals(curves), figures)
+    figures = tuple(_figure(data, curves[data], "MSE per feature", "ESA") for data in EQUATIONS_DATA)
+    return CheckResult(holds, measured, expected, EQUATIONS_TRIALS[scale], _no_individuals(curves), figures)
 
 
-def _figure(data: str, summaries: Sequence[Summary], y: str, attack: str) -> Figure:
+def _figure(data: str, summaries: Sequence[Summary], y: str, attack: str) -> ClaimFigure:
     """One panel of Fig 5 or 6: the attack with its intervals, and the baselines."""
     x = [s.setting.unknown for s in summaries]
     rate = summaries[0].metric == "branches"
@@ -173,7 +173,7 @@ def _figure(data: str, summaries: Sequence[Summary], y: str, attack: str) -> Fig
     curves = [Curve(attack, x, [shown(s.error) for s in summaries], [s.error_margin for s in summaries])]
     names = [name for name in summaries[0].baselines if name != "own_mean"]
     curves += [Curve(name.replace("_", " "), x, [shown(s.baselines[name]) for s in summaries]) for name in names]
-    return Figure(data, "share of unknown columns", y, curves)
+    return ClaimFigure(data, "share of unknown columns", y, curves)
 
 
 def _speaking(findings: Sequence[Finding]) -> list[Finding]:
@@ -186,7 +186,7 @@ def _points(findings: Sequence[Finding]) -> tuple[list[float], list[float]]:
     return [f.unknown for f in findings], [f.score.error for f in findings]
 
 
-def _beats(findings: Sequence[Finding], baselines: Sequence[str]) -> Answer:
+def _beats(findings: Sequence[Finding], baselines: Sequence[str]) -> YesNoOpen:
     """Whether the error is below each baseline at every share of unknown columns."""
     settings = group(findings, lambda f: f.unknown).values()
     return every(
@@ -196,7 +196,7 @@ def _beats(findings: Sequence[Finding], baselines: Sequence[str]) -> Answer:
     )
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: YesNoOpen) -> str:
     return {True: "yes", False: "no", None: "undecided"}[answer]
 
 
@@ -211,11 +211,11 @@ def _no_individuals(curves: Mapping[str, list[Summary]]) -> str:
     return f"below random guessing yet worse than the true mean (R2 < 0): {', '.join(names)}" if names else ""
 
 
-def bound_holds(scale: Scale, seed: int) -> Check:
-    findings = {data: study(data, "logistic_regression", FRACTIONS, scale, seed) for data in DATA}
+def bound_holds(scale: Scale, seed: int) -> CheckResult:
+    findings = {data: study(data, "logistic_regression", EQUATIONS_FRACTIONS, scale, seed) for data in EQUATIONS_DATA}
     held = all(f.score.error <= f.score.bound for group in findings.values() for f in group)
     sharp = all(f.score.error <= f.score.sharp_bound * (1 + 1e-9) for group in findings.values() for f in group)
-    values = {data: 2 * float(np.mean(registry.load(data).values ** 2)) for data in DATA}
+    values = {data: 2 * float(np.mean(registry.load(data).values ** 2)) for data in EQUATIONS_DATA}
     off = {data: value / BOUNDS[data] - 1 for data, value in values.items()}
     near = all(abs(difference) <= 0.3 for difference in off.values())
     why = (
@@ -224,16 +224,20 @@ def bound_holds(scale: Scale, seed: int) -> Check:
         + ", ".join(f"{data} {difference:+.0%}" for data, difference in off.items())
         + ("" if near else "; the papers' coding of categories and columns is not known")
     )
-    return Check(
-        held and near, values, "0.60 bank, 0.14 credit, 0.45 drive, 0.34 news, never exceeded", TRIALS[scale], why
+    return CheckResult(
+        held and near,
+        values,
+        "0.60 bank, 0.14 credit, 0.45 drive, 0.34 news, never exceeded",
+        EQUATIONS_TRIALS[scale],
+        why,
     )
 
 
-def bank_fastest(scale: Scale, seed: int) -> Check:
-    trials = {data: study(data, "logistic_regression", FRACTIONS, scale, seed) for data in DATA}
+def bank_fastest(scale: Scale, seed: int) -> CheckResult:
+    trials = {data: study(data, "logistic_regression", EQUATIONS_FRACTIONS, scale, seed) for data in EQUATIONS_DATA}
     lines = {data: stats.linregress(*_points(findings)) for data, findings in trials.items()}
     steeper = {}
-    for data in DATA[1:]:
+    for data in EQUATIONS_DATA[1:]:
         lead = lines["bank"].slope - lines[data].slope
         margin = 1.96 * float(np.hypot(lines["bank"].stderr, lines[data].stderr))
         steeper[data] = True if lead > margin else False if lead < -margin else None
@@ -245,13 +249,19 @@ def bank_fastest(scale: Scale, seed: int) -> Check:
     measured |= {"drive below news": _word(better)}
     steepest = max(lines, key=lambda data: float(lines[data].slope))
     why = "" if steepest == "bank" else f"{steepest} has the steepest line"
-    return Check(
-        every([*steeper.values(), better]), measured, "bank grows fastest; drive below news", TRIALS[scale], why
+    return CheckResult(
+        every([*steeper.values(), better]),
+        measured,
+        "bank grows fastest; drive below news",
+        EQUATIONS_TRIALS[scale],
+        why,
     )
 
 
-def branching_rate(scale: Scale, seed: int) -> Check:
-    trials = {data: _speaking(study(data, "decision_tree", FRACTIONS, scale, seed)) for data in DATA}
+def branching_rate(scale: Scale, seed: int) -> CheckResult:
+    trials = {
+        data: _speaking(study(data, "decision_tree", EQUATIONS_FRACTIONS, scale, seed)) for data in EQUATIONS_DATA
+    }
     curves = {data: summarise(findings) for data, findings in trials.items()}
     above = {data: _beats(findings, ("random_path",)) for data, findings in trials.items()}
     shrinks = {
@@ -278,11 +288,11 @@ def branching_rate(scale: Scale, seed: int) -> Check:
     ]
     why = f"no better than always naming the more frequent side: {', '.join(weak)}" if weak else ""
     holds = every([*above.values(), *shrinks.values(), stable])
-    figures = tuple(_figure(data, curves[data], "correct branching rate", "PRA") for data in DATA)
-    return Check(holds, measured, "above random; falls but on drive", TRIALS[scale], why, figures)
+    figures = tuple(_figure(data, curves[data], "correct branching rate", "PRA") for data in EQUATIONS_DATA)
+    return CheckResult(holds, measured, "above random; falls but on drive", EQUATIONS_TRIALS[scale], why, figures)
 
 
-def collusion_reduces(scale: Scale, seed: int) -> Check:
+def collusion_reduces(scale: Scale, seed: int) -> CheckResult:
     """Four parties; every colluding set against the two-party federation with that set merged."""
     gaps: dict[str, float] = {}
     sets = [chosen for size in range(3) for chosen in combinations("bcd", size)]
@@ -307,7 +317,7 @@ def collusion_reduces(scale: Scale, seed: int) -> Check:
             two = _attack(protocol, merged, LUO2021, attack, seed)
             gaps[f"{protocol.name} a{''.join(colluding)}"] = max(abs(one[name] - two[name]).max() for name in one)
     measured = {"largest difference": max(gaps.values()), "comparisons": len(gaps)}
-    return Check(max(gaps.values()) < 1e-6, measured, "equal guesses", 1)
+    return CheckResult(max(gaps.values()) < 1e-6, measured, "equal guesses", 1)
 
 
 def _attack(
@@ -331,7 +341,7 @@ def _attack(
     return {"paths left": guess.branches.candidates.astype(float), "path": guess.branches.chosen.astype(float)}
 
 
-def countermeasures(scale: Scale, seed: int) -> Check:
+def countermeasures(scale: Scale, seed: int) -> CheckResult:
     """Pre-processing check on drive with 10 and with 30 unknown columns; verification with 10 % and 60 % unknown."""
     drive = registry.load("drive")
     few = precheck(split_at_random(drive, 10, generator(seed, "few")))
@@ -350,7 +360,7 @@ def countermeasures(scale: Scale, seed: int) -> Check:
         "released rows hit by an attacker with 100 auxiliary rows, which was not simulated": other,
     }
     why = f"it costs {kept[0]:.0%} and {kept[1]:.0%} of the predictions; an attacker that is not simulated still recovers cells"
-    return Check(flagged and related and silent and kept[0] > 0.99 and known == 0, measured, EXPECTED_L17, 1, why)
+    return CheckResult(flagged and related and silent and kept[0] > 0.99 and known == 0, measured, EXPECTED_L17, 1, why)
 
 
 EXPECTED_L17 = "flags before training; withholds what leaks, at a cost"
@@ -366,7 +376,7 @@ def _independent_table(seed: int) -> Table:
 def _verify(scale: Scale, seed: int) -> tuple[list[float], float, int, int]:
     """Share of drive rows withheld, slow-down, and released rows still hit by two attackers."""
     table = registry.load("drive")
-    size = SAMPLE[scale] or 10_000
+    size = EQUATIONS_ROWS[scale] or 10_000
     table = table.rows(np.sort(halves(np.asarray(table.label), generator(seed, "sample"), size / len(table.values))[0]))
     protocol, defence = LogisticRegression(), Verification()
     shares, slow, known, other = [], [], 0, 0

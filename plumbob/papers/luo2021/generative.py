@@ -19,21 +19,21 @@ from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.federation import Column, FloatArray, IntArray, Table, halves, split_at_random
 from plumbob.later import stats
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
-from plumbob.papers.evidence import Answer, below, every, rises
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
+from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import Model, predict, protocol_named
 from plumbob.protocols.base import predicting
-from plumbob.protocols.scores._trees import Forest
+from plumbob.protocols.trees import Forest
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import Score, score, truth_of
 from plumbob.threats import LUO2021, View, cut
 
-DATA = ("bank", "credit", "drive", "news")
-MODELS = ("logistic_regression", "random_forest", "neural_network")
-FRACTIONS = {"smoke": (0.1, 0.6), "paper": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)}
-TRIALS = {"smoke": 2, "paper": 3}
-MANY = {"smoke": 3, "paper": 10}  # where a trial is cheap (L8, L12)
-SAMPLE: dict[str, int | None] = {"smoke": 600, "paper": None}
+GENERATIVE_DATA = ("bank", "credit", "drive", "news")
+GENERATIVE_MODELS = ("logistic_regression", "random_forest", "neural_network")
+GENERATIVE_FRACTIONS = {"smoke": (0.1, 0.6), "paper": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)}
+GENERATIVE_TRIALS = {"smoke": 2, "paper": 3}
+CHEAP_TRIALS = {"smoke": 3, "paper": 10}  # where a trial is cheap (L8, L12)
+GENERATIVE_ROWS: dict[str, int | None] = {"smoke": 600, "paper": None}
 MADE = {"made 1": (25, 10), "made 2": (50, 5)}  # Table II's synthetic sets: columns and classes
 MADE_ROWS = {"smoke": 600, "paper": 100_000}
 ABLATIONS: dict[str, dict[str, bool]] = {
@@ -76,7 +76,7 @@ def table_of(data: str, scale: Scale, seed: int) -> Table:
     """A data set of the paper, or a sample of it."""
     if data in MADE:
         return _made(data, MADE_ROWS[scale], seed)
-    table, size = registry.load(data), SAMPLE[scale]
+    table, size = registry.load(data), GENERATIVE_ROWS[scale]
     if size is None:
         return table
     assert table.label is not None
@@ -161,11 +161,11 @@ def branch_rates(
     return float(right.mean()), float(np.clip(chance, 0, 1).mean()), float(np.maximum(often, 1 - often).mean())
 
 
-def ablation(scale: Scale, seed: int) -> Check:
+def ablation(scale: Scale, seed: int) -> CheckResult:
     """Table III: bank, LR, 40 % unknown."""
-    trials = MANY[scale]
+    trials = CHEAP_TRIALS[scale]
     cases = {
-        name: [attacked("bank", MODELS[0], 0.4, t, scale, seed, tuple(parts.items())) for t in range(trials)]
+        name: [attacked("bank", GENERATIVE_MODELS[0], 0.4, t, scale, seed, tuple(parts.items())) for t in range(trials)]
         for name, parts in ABLATIONS.items()
     }
     errors = {name: [one.error for one in found] for name, found in cases.items()}
@@ -183,19 +183,19 @@ def ablation(scale: Scale, seed: int) -> Check:
         "without a generator the columns start from uniform draws, which the paper does not state, and do not diverge; "
         "a guess of 0.5 for every cell needs no message and beats both random guesses by construction"
     )
-    return Check(every(order.values()), measured, ", ".join(f"{n} {v}" for n, v in TABLE_3.items()), trials, why)
+    return CheckResult(every(order.values()), measured, ", ".join(f"{n} {v}" for n, v in TABLE_3.items()), trials, why)
 
 
-def beats_random(scale: Scale, seed: int) -> Check:
+def beats_random(scale: Scale, seed: int) -> CheckResult:
     """Fig 7: three models, four data sets."""
-    answers: dict[str, Answer] = {}
+    answers: dict[str, YesNoOpen] = {}
     measured: dict[str, object] = {}
     figures = []
     means: dict[tuple[str, str], list[float]] = {}
     hollow = []
-    for data in DATA:
+    for data in GENERATIVE_DATA:
         curves = []
-        for protocol in MODELS:
+        for protocol in GENERATIVE_MODELS:
             found = _grid(data, protocol, scale, seed)
             label = f"{data} {_short(protocol)}"
             answers[f"{label} below random"] = every(
@@ -212,10 +212,10 @@ def beats_random(scale: Scale, seed: int) -> Check:
             levels = [mean([t.score.baselines[name] for t in trials]) for trials in found.values()]
             measured[f"{data} {name.replace('_', ' ')}"] = levels
             curves.append(Curve(name.replace("_", " "), list(found), levels))
-        figures.append(Figure(data, "share of unknown columns", "MSE per feature", curves))
-    for data in DATA:
-        for other in MODELS[:2]:
-            answers[f"{data} NN below {_short(other)}"] = below(means[data, MODELS[2]], means[data, other])
+        figures.append(ClaimFigure(data, "share of unknown columns", "MSE per feature", curves))
+    for data in GENERATIVE_DATA:
+        for other in GENERATIVE_MODELS[:2]:
+            answers[f"{data} NN below {_short(other)}"] = below(means[data, GENERATIVE_MODELS[2]], means[data, other])
     measured |= {name: word(answer) for name, answer in answers.items()}
     wrong = [name for name, answer in answers.items() if answer is False]
     why = f"not so: {', '.join(wrong)}. " if wrong else ""
@@ -223,16 +223,18 @@ def beats_random(scale: Scale, seed: int) -> Check:
         why += "The result depends on the surrogate network of the forest (plumbob/P5): where it is wrong, it misleads GRNA. "
     why += f"Worse than the true mean (R2 < 0) on average: {', '.join(hollow)}" if hollow else ""
     expected = "below random on LR, RF, NN and four data sets; grows; NN easiest"
-    return Check(every(answers.values()), measured, expected, TRIALS[scale], why.strip(), tuple(figures))
+    return CheckResult(
+        every(answers.values()), measured, expected, GENERATIVE_TRIALS[scale], why.strip(), tuple(figures)
+    )
 
 
-def branches(scale: Scale, seed: int) -> Check:
+def branches(scale: Scale, seed: int) -> CheckResult:
     """Fig 8: the forest's branches, all nodes over unknown columns counted."""
-    answers: dict[str, Answer] = {}
+    answers: dict[str, YesNoOpen] = {}
     measured: dict[str, object] = {}
     figures = []
     weak = []
-    for data in DATA:
+    for data in GENERATIVE_DATA:
         found = {
             share: [t.rates for t in trials if t.rates is not None]
             for share, trials in _grid(data, "random_forest", scale, seed).items()
@@ -249,26 +251,29 @@ def branches(scale: Scale, seed: int) -> Check:
         weak += [data] if mean(lines["CBR"]) <= mean(lines["usual side"]) else []
         curves = [curve("GRNA", found, [[r[0] for r in rates] for rates in found.values()])]
         curves += [Curve(name, list(found), lines[name]) for name in _RATES[1:]]
-        figures.append(Figure(data, "share of unknown columns", "correct branching rate", curves))
+        figures.append(ClaimFigure(data, "share of unknown columns", "correct branching rate", curves))
     measured |= {name: word(answer) for name, answer in answers.items()}
     why = f"no better than always naming the more frequent side: {', '.join(weak)}" if weak else ""
     expected = "above random; above 0.8 on bank and drive at 10 %"
-    return Check(every(answers.values()), measured, expected, TRIALS[scale], why, tuple(figures))
+    return CheckResult(every(answers.values()), measured, expected, GENERATIVE_TRIALS[scale], why, tuple(figures))
 
 
 _RATES = ("CBR", "uniform", "usual side")
 
 
-def more_predictions(scale: Scale, seed: int) -> Check:
+def more_predictions(scale: Scale, seed: int) -> CheckResult:
     """Fig 9, on the network with 40 % unknown: the text names neither; ten passes over however many rows there are."""
     shares = (0.1, 0.3, 0.5)
     settings = (("epochs", 30), ("steps", 10**9)) if scale == "smoke" else (("epochs", 10), ("steps", 10**9))
-    answers: dict[str, Answer] = {}
+    answers: dict[str, YesNoOpen] = {}
     measured: dict[str, object] = {}
     figures = []
     for data in (*MADE, "credit", "drive"):
         found = {
-            rows: [attacked(data, "neural_network", 0.4, t, scale, seed, settings, rows) for t in range(TRIALS[scale])]
+            rows: [
+                attacked(data, "neural_network", 0.4, t, scale, seed, settings, rows)
+                for t in range(GENERATIVE_TRIALS[scale])
+            ]
             for rows in shares
         }
         flat = [(rows, trial.error) for rows, trials in found.items() for trial in trials]
@@ -279,19 +284,19 @@ def more_predictions(scale: Scale, seed: int) -> Check:
         for name in ("uniform", "best_constant"):
             levels = [mean([t.score.baselines[name] for t in trials]) for trials in found.values()]
             curves.append(Curve(name.replace("_", " "), list(found), levels))
-        figures.append(Figure(data, "share of rows predicted", "MSE per feature", curves))
+        figures.append(ClaimFigure(data, "share of rows predicted", "MSE per feature", curves))
     measured |= {name: word(answer) for name, answer in answers.items()}
     expected = "error falls from 10 to 50 % of the rows on two synthetic and two real sets"
-    return Check(every(answers.values()), measured, expected, TRIALS[scale], "", tuple(figures))
+    return CheckResult(every(answers.values()), measured, expected, GENERATIVE_TRIALS[scale], "", tuple(figures))
 
 
-def correlated_is_easier(scale: Scale, seed: int) -> Check:
+def correlated_is_easier(scale: Scale, seed: int) -> CheckResult:
     """Fig 10: bank at 40 %, credit at 30 %, logistic regression; rank correlation over the columns of each trial."""
-    answers: dict[str, Answer] = {}
+    answers: dict[str, YesNoOpen] = {}
     measured: dict[str, object] = {}
     figures = []
     for data, unknown in (("bank", 0.4), ("credit", 0.3)):
-        found = [attacked(data, MODELS[0], unknown, t, scale, seed) for t in range(MANY[scale])]
+        found = [attacked(data, GENERATIVE_MODELS[0], unknown, t, scale, seed) for t in range(CHEAP_TRIALS[scale])]
         curves = []
         for name, where in (("own_correlation", "with x_adv"), ("score_correlation", "with v")):
             ranks = [_rank([(getattr(c, name), c.error) for c in t.score.columns]) for t in found]
@@ -301,21 +306,21 @@ def correlated_is_easier(scale: Scale, seed: int) -> Check:
             measured[f"{data} rank correlation {where}, R2 in place of MSE"] = _shown(lift)
             columns = sorted((c.error, getattr(c, name)) for c in found[0].score.columns)
             curves.append(Curve(where, [e for e, _ in columns], [r for _, r in columns], None))
-        figures.append(Figure(data, "MSE of the column, first trial", "mean absolute correlation", curves))
+        figures.append(ClaimFigure(data, "MSE of the column, first trial", "mean absolute correlation", curves))
     measured |= {name: word(answer) for name, answer in answers.items()}
     expected = "rank correlation of error and Eq 16, 17 below 0"
     why = (
         "not tested here: a column's error may also depend on its distance from 0.5 and its variance, "
         "whatever it is correlated with; the R2 takes the variance out"
     )
-    return Check(every(answers.values()), measured, expected, MANY[scale], why, tuple(figures))
+    return CheckResult(every(answers.values()), measured, expected, CHEAP_TRIALS[scale], why, tuple(figures))
 
 
 def _grid(data: str, protocol: str, scale: Scale, seed: int) -> dict[float, list[Trial]]:
     """All trials of one curve of Fig 7."""
     return {
-        share: [attacked(data, protocol, share, t, scale, seed) for t in range(TRIALS[scale])]
-        for share in FRACTIONS[scale]
+        share: [attacked(data, protocol, share, t, scale, seed) for t in range(GENERATIVE_TRIALS[scale])]
+        for share in GENERATIVE_FRACTIONS[scale]
     }
 
 
@@ -345,7 +350,7 @@ def _short(protocol: str) -> str:
     return {"logistic_regression": "LR", "random_forest": "RF", "neural_network": "NN"}[protocol]
 
 
-def word(answer: Answer) -> str:
+def word(answer: YesNoOpen) -> str:
     return {True: "yes", False: "no", None: "undecided"}[answer]
 
 

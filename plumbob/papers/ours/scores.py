@@ -15,7 +15,7 @@ from plumbob.auditing.run import generator
 from plumbob.auditing.summarise import group
 from plumbob.data import registry
 from plumbob.federation import halves, split_at_random
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import every
 from plumbob.protocols.base import predict
 from plumbob.protocols.scores.random_forest import RandomForest
@@ -23,12 +23,12 @@ from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, cut
 
 STRONGEST = "lattice_decoding"
-HALF = {("drive", 0.5): 0.6}  # allowed ratios other than one half
-DATA = ("satellite", "robot", "bank", "drive")
-UNKNOWN = (0.3, 0.5, 0.9)
+RATIOS_ALLOWED = {("drive", 0.5): 0.6}  # allowed ratios other than one half
+SCORES_DATA = ("satellite", "robot", "bank", "drive")
+SCORES_UNKNOWN = (0.3, 0.5, 0.9)
 
 
-def half_of_esa(scale: Scale, seed: int) -> Check:
+def half_of_esa(scale: Scale, seed: int) -> CheckResult:
     """Our solvers against ESA on the same views, on ten random splits of the columns.
 
     Judged is lattice decoding, which gives the posterior mean where nothing is determined; that alone stands beside it.
@@ -36,20 +36,20 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
     trials = 3 if scale == "smoke" else 10
     measured: dict[str, object] = {}
     answers = []
-    for data in DATA:
+    for data in SCORES_DATA:
         plan = make_plan(
             {
                 "data": {"name": data} | ({"sample": 2_000} if scale == "smoke" else {}),
                 "protocols": ["logistic_regression"],
                 "attacks": ["equation_solving", "posterior_mean", STRONGEST],
-                "unknown": list(UNKNOWN),
+                "unknown": list(SCORES_UNKNOWN),
                 "trials": trials,
                 "rows": 300 if scale == "smoke" else 2_000,
                 "seed": seed,
             }
         ).filled()
         findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
-        for share, found in zip(UNKNOWN, group(findings, lambda f: round(f.unknown, 6)).values(), strict=True):
+        for share, found in zip(SCORES_UNKNOWN, group(findings, lambda f: round(f.unknown, 6)).values(), strict=True):
             error = {a: float(np.mean([f.score.error for f in found if f.attack == a])) for a in plan.fitting_attacks}
             ours, theirs = error[STRONGEST], error["equation_solving"]
             r2 = float(np.mean([f.score.r2 for f in found if f.attack == STRONGEST]))
@@ -59,20 +59,20 @@ def half_of_esa(scale: Scale, seed: int) -> Check:
                 f"{ours:.4f} / {theirs:.4f} = {ours / theirs:.3f}, R2 {r2:.2f}, "
                 f"{exact:.0%} of cells exact, {seconds:.1f} s; posterior mean alone {error['posterior_mean'] / theirs:.3f}"
             )
-            limit = HALF.get((data, share), 0.5)
+            limit = RATIOS_ALLOWED.get((data, share), 0.5)
             answers.append(ours <= limit * theirs)
             if (data, share) == ("satellite", 0.5):
                 answers.append(r2 > 0.7)
     expected = "MSE of ours / of ESA at most 0.5 (0.6 on drive at 50 %); R2 > 0.7 on satellite at 50 %"
-    return Check(every(answers), measured, expected, trials)
+    return CheckResult(every(answers), measured, expected, trials)
 
 
-def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, seed: int) -> Check:
+def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, seed: int) -> CheckResult:
     """R^2 of our attack against the published ones on the same views; above 0 means: something about individuals."""
-    trials, ratios = (1, (0.5,)) if scale == "smoke" else (3, UNKNOWN)
+    trials, ratios = (1, (0.5,)) if scale == "smoke" else (3, SCORES_UNKNOWN)
     measured: dict[str, object] = {}
     answers, figures, empty = [], [], []
-    for data in ("robot",) if scale == "smoke" else DATA:
+    for data in ("robot",) if scale == "smoke" else SCORES_DATA:
         plan = make_plan(
             {
                 "data": {"name": data, "sample": 1_000 if scale == "smoke" else 12_000},
@@ -97,14 +97,16 @@ def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, se
             for attack, mean in means.items():
                 curves.setdefault(attack, []).append(max(mean, -1.0))
         lines = [Curve(attack, list(ratios), values) for attack, values in curves.items()]
-        figures.append(Figure(data, "share of unknown columns", "R2 against the best constant, at least -1", lines))
+        figures.append(
+            ClaimFigure(data, "share of unknown columns", "R2 against the best constant, at least -1", lines)
+        )
     why = f"the published attacks learn nothing about individuals (R2 <= 0) on: {', '.join(empty)}" if empty else ""
-    return Check(
+    return CheckResult(
         every(answers), measured, "R2 of ours above that of each published attack", trials, why, tuple(figures)
     )
 
 
-def stand_ins(scale: Scale, seed: int) -> Check:
+def stand_ins(scale: Scale, seed: int) -> CheckResult:
     """GRNA on forests with the stand-in fitted evenly over the box, as printed, and near real rows, on the same views."""
     trials = 1 if scale == "smoke" else 2
     measured: dict[str, object] = {}
@@ -129,15 +131,21 @@ def stand_ins(scale: Scale, seed: int) -> Check:
         means = {name: float(np.mean(values)) for name, values in errors.items()}
         measured[data] = ", ".join(f"{name} {value:.4f}" for name, value in means.items())
         answers.append(means["near"] < means["even"])
-    return Check(every(answers), measured, "MSE lower with a stand-in fitted near real rows; 40 % unknown", trials)
+    return CheckResult(
+        every(answers), measured, "MSE lower with a stand-in fitted near real rows; 40 % unknown", trials
+    )
 
 
-NETWORKS = partial(stronger, "neural_network", "linearised_posterior", ("gradient_inversion", "generative_regression"))
+STRONGER_ON_NETWORKS = partial(
+    stronger, "neural_network", "linearised_posterior", ("gradient_inversion", "generative_regression")
+)
 FORESTS = partial(stronger, "random_forest", "forest_boxes", ("generative_regression",))
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("plumbob", "P1", "lattice decoding", "our solvers have at most half of ESA's error", half_of_esa),
-    Claim("plumbob", "P2", "linearised posterior", "on networks, ours learns more than GIA and GRNA", NETWORKS),
+    Claim(
+        "plumbob", "P2", "linearised posterior", "on networks, ours learns more than GIA and GRNA", STRONGER_ON_NETWORKS
+    ),
     Claim("plumbob", "P3", "forest boxes", "on forests, ours learns more than GRNA", FORESTS),
     Claim(
         "plumbob",

@@ -19,15 +19,15 @@ from plumbob.auditing.draft import draft
 from plumbob.auditing.finding import Finding, read_findings
 from plumbob.auditing.summarise import summarise
 from plumbob.auditing.wishes import Wishes
-from plumbob.papers.claims import Check, Claim, Part, Scale, part
+from plumbob.papers.claims import CheckResult, Claim, Part, Scale, part
 from plumbob.papers.ours.unseen_worlds import World, world, write
 from plumbob.scoring.levels import Level
 from plumbob.transcript import Transcript
 
-SEEDS, SMOKE = 100, 10
+SEEDS, SMOKE_SEEDS = 100, 10
 RIGHT = 0.95  # share of seeds in which all is right
 COMMANDS = 5  # seeds that go through the command line
-TOGETHER = 10  # seeds kept as one share of the work
+SEEDS_PER_SHARE = 10  # seeds kept as one share of the work
 
 
 def audited(made: World, folder: Path, seed: int, *, commands: bool) -> list[Finding]:
@@ -92,16 +92,16 @@ def judged(seed: int, *, commands: bool = False) -> tuple[World, list[str]]:
     return made, wrong(made, findings)
 
 
-def unseen(scale: Scale, seed: int) -> Check:
+def unseen(scale: Scale, seed: int) -> CheckResult:
     """So many seeds, shared out over the cores; seeds of the check's own seed follow on those of the one before."""
     from joblib import Parallel, delayed
 
-    count = SMOKE if scale == "smoke" else SEEDS
+    count = SMOKE_SEEDS if scale == "smoke" else SEEDS
     answers: list[bool | None] = []
     measured: dict[str, object] = {}
 
     def share(first: int) -> Part:
-        seeds = range(first, min(first + TOGETHER, (seed + 1) * count))
+        seeds = range(first, min(first + SEEDS_PER_SHARE, (seed + 1) * count))
         pool = Parallel(n_jobs=min(os.cpu_count() or 1, len(seeds)))
         told = pool(delayed(judged)(one, commands=one - seed * count < COMMANDS) for one in seeds)
         found = {
@@ -116,17 +116,17 @@ def unseen(scale: Scale, seed: int) -> Check:
         }
         return Part(found, [not mistakes for _, mistakes in told])
 
-    for first in range(seed * count, (seed + 1) * count, TOGETHER):
+    for first in range(seed * count, (seed + 1) * count, SEEDS_PER_SHARE):
         done = part(f"from-{first}", lambda first=first: share(first))  # type: ignore[misc]  # mypy knows no default here
         answers += done.answers
         measured |= done.measured
     right = sum(bool(answer) for answer in answers)
     seeds = [name for name, told in measured.items() if told["wrong"]]  # type: ignore[index]  # dicts made above
-    planted = {kind: sum(told[kind] for told in measured.values()) for kind in ("exact", "safe")}  # type: ignore[index]
+    planted = {kind: sum(told[kind] for told in measured.values()) for kind in ("exact", "safe")}  # type: ignore[index]  # too
     heads = {"right": f"{right} of {count} seeds", "exact columns": planted["exact"], "safe columns": planted["safe"]}
     why = f"wrong verdicts in: {', '.join(seeds)}" if seeds else ""
     expected = f"every planted column judged right in at least {RIGHT:.0%} of the seeds"
-    return Check(right >= RIGHT * count, heads | {"seeds": measured}, expected, count, why)
+    return CheckResult(right >= RIGHT * count, heads | {"seeds": measured}, expected, count, why)
 
 
 CLAIMS: tuple[Claim, ...] = (

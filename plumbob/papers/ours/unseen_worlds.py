@@ -35,11 +35,11 @@ NAMES = (
     *("tenure", "Δt", "score_2", "x,y", "left;right", "it's", 'said "so"', "T", "1st", "доход", "city name", "UPPER"),
 )
 PARTIES = (("bank", "shop", "clinic"), ("A", "B", "C"), ("north office", "süd", "est"), ("p1", "p2", "p3"))
-LABELS = (("no", "yes"), ("0", "1"), ("good", "bad"), ("-1", "1"), ("benign", "malignant"), ("Ja", "Nein"))
+LABEL_WORDS = (("no", "yes"), ("0", "1"), ("good", "bad"), ("-1", "1"), ("benign", "malignant"), ("Ja", "Nein"))
 WORDS = ("oslo", "rome", "bern", "łódź", "n/a?", "none of these", "A1", "b 2", "C-3", "d/4", "über", "zzz")
 PAIRS = (("yes", "no"), ("Y", "N"), ("0", "1"), ("true", "false"), ("m", "f"), ("1", "2"), ("left", "right"))
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y", "%Y-%m-%d %H:%M")
-SEPARATORS = (",", ";", "\t", "|")
+WORLD_SEPARATORS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def label_of(columns: Sequence[Sequence[str]], classes: int, rng: np.random.Gene
     if classes == 2 and rng.random() < 0.7:
         shares = np.array([0.6, 0.4])
     codes = np.searchsorted(np.quantile(total, np.cumsum(shares)[:-1]), total)
-    words = LABELS[rng.integers(len(LABELS))] if classes == 2 else [f"{WORDS[i]}" for i in range(classes)]
+    words = LABEL_WORDS[rng.integers(len(LABEL_WORDS))] if classes == 2 else [f"{WORDS[i]}" for i in range(classes)]
     return [words[code] for code in codes]
 
 
@@ -235,7 +235,7 @@ def silent(protocol: str, rows: int, rng: np.random.Generator) -> World:
     hand = Hand(rows, rng)
     active, passive = parties(rng, 2)
     own, theirs = hand.some(2, 6), hand.some(2, 8)
-    words = LABELS[rng.integers(len(LABELS))]
+    words = LABEL_WORDS[rng.integers(len(LABEL_WORDS))]
     threats = ("active", "active-auxiliary") if protocol != "random_forest" else ("active",)
     return World(
         f"silent {protocol}",
@@ -313,7 +313,7 @@ def write(made: World, folder: Path, seed: int) -> dict[str, Path]:
         table |= {"target": made.label} if party == made.active else {}
         keep = rng.permutation(rows)[: rows - int(rng.integers(0, max(1, rows // 40)))]
         names = [str(name) for name in rng.permutation(list(table))]
-        separator = SEPARATORS[rng.integers(len(SEPARATORS))]
+        separator = WORLD_SEPARATORS[rng.integers(len(WORLD_SEPARATORS))]
         ending = (".csv", ".csv", ".csv.gz")[rng.integers(3)] if separator != "\t" else ".tsv"
         files[party] = folder / f"{party} data{ending}"
         opened = gzip.open if ending.endswith(".gz") else open

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from plumbob.papers.claims import Check, Claim, Scale
+from plumbob.papers.claims import CheckResult, Claim, Scale
 from plumbob.papers.evidence import every
 from plumbob.papers.weng2022.multiplication import mitigations
 from plumbob.papers.weng2022.sums import mitigations_sums
 
 
-def defences(scale: Scale, seed: int) -> Check:
+def defences(scale: Scale, seed: int) -> CheckResult:
     """Both halves: of products and of sums."""
     halves = {"products": mitigations(scale, seed), "sums": mitigations_sums(scale, seed)}
-    return Check(
+    return CheckResult(
         every(check.holds for check in halves.values()),
         {f"{half}: {name}": value for half, check in halves.items() for name, value in check.measured.items()},
         "; ".join(check.expected for check in halves.values()),

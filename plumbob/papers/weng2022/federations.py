@@ -22,11 +22,11 @@ STUDENT = {  # Table 4 counts 6 and 7 columns but does not name them
     "active": ("sex", "studytime", "failures", "freetime", "goout", "health"),
     "passive": ("age", "absences", "G1", "G2", "Medu", "Fedu", "Walc"),
 }
-ROWS = {"smoke": 3_000, "paper": 30_000}
+WENG_ROWS = {"smoke": 3_000, "paper": 30_000}
 
 
 @dataclass(frozen=True)
-class Run:
+class CodedRun:
     """One training with a hidden code, and what an attack made of it."""
 
     log: Transcript
@@ -51,14 +51,14 @@ class Run:
         return accuracy(self.log)
 
 
-def attacked(parties: tuple[Federation, Federation], protocol: SecureBoost, attack: Attack, seed: int) -> Run:
+def attacked(parties: tuple[Federation, Federation], protocol: SecureBoost, attack: Attack, seed: int) -> CodedRun:
     log = protocol.train(*parties, generator(seed, "training"))
     notes = log.sealed(log.active)
     kinds = ("magic", "groups")
     coded = {int(row) for k, v in notes.items() if k.split("/")[-1] in kinds for row in v[:, 0]}
     found = attack.run(cut(log, THREATS["active-training"]), generator(seed, "attack")).orders
     assert found is not None
-    return Run(log, found, len(coded))
+    return CodedRun(log, found, len(coded))
 
 
 def accuracy(log: Transcript) -> float:
@@ -76,10 +76,10 @@ def credit(scale: Scale, seed: int, share: float = 1.0) -> tuple[Federation, Fed
     owners = {"active": table.names[10:], "passive": table.names[:10]}
     federation = split(table, owners, "active")
     if share == 1.0:
-        order = generator(seed, "credit").permutation(len(federation))[: ROWS[scale]]
+        order = generator(seed, "credit").permutation(len(federation))[: WENG_ROWS[scale]]
         return federation.rows(order), federation.rows(order[:100])
     order, others = halves(federation.label, generator(seed, "credit"), share)
-    return federation.rows(order[: round(ROWS[scale] * share)]), federation.rows(others[: ROWS[scale] // 5])
+    return federation.rows(order[: round(WENG_ROWS[scale] * share)]), federation.rows(others[: WENG_ROWS[scale] // 5])
 
 
 @lru_cache(maxsize=8)

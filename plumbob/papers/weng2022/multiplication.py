@@ -23,24 +23,23 @@ from plumbob.attacks.sums.reverse_multiplication import ReverseMultiplication
 from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.federation import Federation, FloatArray, halves, split
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
-from plumbob.papers.evidence import Answer, every
-from plumbob.protocols.sums._taylor_regression import members, partition
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
+from plumbob.papers.evidence import YesNoOpen, every
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression, plaintext_taylor
+from plumbob.protocols.taylor_regression import members, partition
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
-OWN = {"credit": 13, "breast": 10, "vehicle": 9}  # columns of the active party (Table 3)
-UNKNOWN = {"credit": 10, "breast": 20, "vehicle": 9}
+OWN_COLUMNS = {"credit": 13, "breast": 10, "vehicle": 9}  # columns of the active party (Table 3)
+UNKNOWN_COLUMNS = {"credit": 10, "breast": 20, "vehicle": 9}
 EPOCHS = 100
-BATCH, RATE = 320, 0.15
+WENG_BATCH, WENG_RATE = 320, 0.15
 BATCHES = {"smoke": (20, 80, 320), "paper": (50, 100, 200, 400, 800, 1_600, 6_400)}
 RATES = {"smoke": (0.02, 0.15), "paper": (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)}
 FEWER = {"credit": {"batches": (100, 400, 1_600, 6_400), "rates": (0.01, 0.02, 0.05, 0.1)}}  # a run takes a minute
-SAMPLE = {"smoke": {"credit": 400, "breast": 569, "vehicle": 400}, "paper": {}}  # rows, where not all
-FINE = (
-    60  # bits; weights rounded less finely than doubles have singular values of their own, which are solved for as well
-)
+MULTIPLICATION_ROWS = {"smoke": {"credit": 400, "breast": 569, "vehicle": 400}, "paper": {}}  # rows, where not all
+# Bits: weights rounded less finely than doubles have singular values of their own, which are solved for as well.
+FINE_PRECISION = 60
 CORRUPTED = THREATS["corrupted-coordinator"]
 EQUAL = 1e-6
 
@@ -48,7 +47,7 @@ EQUAL = 1e-6
 def federation(data: str, seed: int, rows: int | None = None) -> tuple[Federation, Federation]:
     """The two parties' rows for training and for testing."""
     table = registry.load(data)
-    owners = {"active": table.names[: OWN[data]], "passive": table.names[OWN[data] :]}
+    owners = {"active": table.names[: OWN_COLUMNS[data]], "passive": table.names[OWN_COLUMNS[data] :]}
     joint = split(table, owners, "active")
     if rows is not None and rows < len(joint):
         joint = joint.rows(halves(joint.label, generator(seed, "sample", data), rows / len(joint))[0])
@@ -75,9 +74,9 @@ class Ranks:
 def ranks(data: str, scale: Scale, seed: int, batch: int, rate: float) -> Ranks:
     epochs = 30 if scale == "smoke" else EPOCHS
     protocol = EncryptedLogisticRegression(
-        key_bits=0, batch_size=batch, epochs=epochs, learning_rate=rate, fraction_bits=FINE
+        key_bits=0, batch_size=batch, epochs=epochs, learning_rate=rate, fraction_bits=FINE_PRECISION
     )
-    log = trained(data, seed, SAMPLE[scale].get(data), protocol)
+    log = trained(data, seed, MULTIPLICATION_ROWS[scale].get(data), protocol)
     view = cut(log, CORRUPTED)
     equations = read(view)
     pooled, one = (ReverseMultiplication(models=count).analyse_equations(equations).rank for count in (None, 1))
@@ -89,16 +88,16 @@ def accuracy(log: Transcript) -> float:
     return float(log.sealed(COORDINATOR)["test accuracy"][0])
 
 
-def encrypted_is_plain(scale: Scale, seed: int) -> Check:
+def encrypted_is_plain(scale: Scale, seed: int) -> CheckResult:
     """W1: 1,024-bit ciphertexts against double precision; then as many epochs as in the paper in integers."""
     rows, epochs = ({"credit": 60, "breast": 60, "vehicle": 40}, 2) if scale == "smoke" else ({"credit": 3_000}, 5)
     measured: dict[str, object] = {}
     answers = []
-    for data in OWN:
+    for data in OWN_COLUMNS:
         for bits, turns in ((1_024, epochs), (0, 20 if scale == "smoke" else EPOCHS)):
             size = rows.get(data) if bits else rows.get(data, 3_000)
             protocol = EncryptedLogisticRegression(
-                key_bits=bits, batch_size=64, epochs=turns, learning_rate=RATE, penalty=0.01, open_all=False
+                key_bits=bits, batch_size=64, epochs=turns, learning_rate=WENG_RATE, penalty=0.01, open_all=False
             )
             started = time.perf_counter()
             log = trained(data, seed, size, protocol)
@@ -115,37 +114,37 @@ def encrypted_is_plain(scale: Scale, seed: int) -> Check:
                 f"{gap:.1e} after {turns} epochs of {rows_used:,} rows, {log.bytes_sent() / 1e6:.1f} MB, {seconds:.0f} s"
             )
             answers.append(gap < EQUAL)
-    return Check(every(answers), measured, "largest difference of all weights below 1e-6", len(answers))
+    return CheckResult(every(answers), measured, "largest difference of all weights below 1e-6", len(answers))
 
 
-def rank_by_batch(scale: Scale, seed: int) -> Check:
+def rank_by_batch(scale: Scale, seed: int) -> CheckResult:
     """W2, Figure 4."""
     found = {
-        data: {size: ranks(data, scale, seed, size, RATE) for size in _grid(data, "batches", BATCHES[scale])}
-        for data in OWN
+        data: {size: ranks(data, scale, seed, size, WENG_RATE) for size in _grid(data, "batches", BATCHES[scale])}
+        for data in OWN_COLUMNS
     }
     falling = [_falls([one.one_model for one in runs.values()]) for runs in found.values()]
     full = [
-        one.doubles == UNKNOWN[data]
+        one.doubles == UNKNOWN_COLUMNS[data]
         for data in ("credit", "vehicle")
         for size, one in found[data].items()
         if size < 500 and scale == "paper"
     ]
-    short = [one.doubles < UNKNOWN["breast"] for one in found["breast"].values()]
+    short = [one.doubles < UNKNOWN_COLUMNS["breast"] for one in found["breast"].values()]
     why = _breast_note(found["breast"].values())
     figures = _figures("batch size", found)
     expected = "rank falls with the batch; full on credit and vehicle below 500, never on breast"
-    return Check(every([*falling, *full, *short]), _measured(found), expected, 1, why, figures)
+    return CheckResult(every([*falling, *full, *short]), _measured(found), expected, 1, why, figures)
 
 
-def rank_by_rate(scale: Scale, seed: int) -> Check:
+def rank_by_rate(scale: Scale, seed: int) -> CheckResult:
     """W3, Figure 5. The paper's text says both that smaller rates raise the rank and that larger ones make it full."""
     found = {
-        data: {rate: ranks(data, scale, seed, BATCH, rate) for rate in _grid(data, "rates", RATES[scale])}
-        for data in OWN
+        data: {rate: ranks(data, scale, seed, WENG_BATCH, rate) for rate in _grid(data, "rates", RATES[scale])}
+        for data in OWN_COLUMNS
     }
     full = [
-        one.doubles == UNKNOWN[data]
+        one.doubles == UNKNOWN_COLUMNS[data]
         for data in ("credit", "vehicle")
         for rate, one in found[data].items()
         if rate > 0.02 and (scale == "paper" or data == "vehicle")
@@ -162,7 +161,7 @@ def rank_by_rate(scale: Scale, seed: int) -> Check:
     if not every(steady):
         why += "With columns in 0..1 small rates have not converged after so few epochs, which costs accuracy. "
     expected = "full on credit and vehicle above 0.02; test accuracy changes by less than 5 %"
-    return Check(
+    return CheckResult(
         every([*full, *steady]),
         measured,
         expected,
@@ -172,20 +171,20 @@ def rank_by_rate(scale: Scale, seed: int) -> Check:
     )
 
 
-def all_rows(scale: Scale, seed: int) -> Check:
+def all_rows(scale: Scale, seed: int) -> CheckResult:
     """W4: real ciphertexts of 1,024 bits; rows of batches with full rank, and those of all."""
     sizes = {"vehicle": (60, 6)} if scale == "smoke" else {"vehicle": (None, 10), "credit": (None, 12)}
     measured: dict[str, object] = {}
-    answers: list[Answer] = []
+    answers: list[YesNoOpen] = []
     for data, (rows, epochs) in sizes.items():
-        protocol = EncryptedLogisticRegression(key_bits=1_024, batch_size=64, epochs=epochs, learning_rate=RATE)
+        protocol = EncryptedLogisticRegression(key_bits=1_024, batch_size=64, epochs=epochs, learning_rate=WENG_RATE)
         started = time.perf_counter()
         log = trained(data, seed, rows, protocol)
         trained_in = time.perf_counter() - started
         view = cut(log, CORRUPTED)
         truth = log.sealed("passive")["columns"]
         attack = ReverseMultiplication()
-        full = [batch.rows for batch in attack.analyse(view).batches if batch.rank == UNKNOWN[data]]
+        full = [batch.rows for batch in attack.analyse(view).batches if batch.rank == UNKNOWN_COLUMNS[data]]
         some = np.concatenate(full) if full else np.zeros(0, dtype=np.int64)
         errors = {one.name: np.abs(_guess(one, view) - truth).max(axis=1) for one in (attack, ExactMultiplication())}
         published, exact = errors.values()
@@ -194,10 +193,10 @@ def all_rows(scale: Scale, seed: int) -> Check:
             f"{published[some].max(initial=0.0):.1e}; exact: {np.mean(exact < EQUAL):.1%} of all rows, {exact.max():.1e}"
         )
         answers += [bool((published[some] < EQUAL).all()) if len(some) else None, bool((exact < EQUAL).all())]
-    return Check(every(answers), measured, "every row of a batch with full rank to 1e-6", len(sizes))
+    return CheckResult(every(answers), measured, "every row of a batch with full rank to 1e-6", len(sizes))
 
 
-def mitigations(scale: Scale, seed: int) -> Check:
+def mitigations(scale: Scale, seed: int) -> CheckResult:
     """The multiplication half of W11: batches and rates against both attacks, then masks against all that is left."""
     rows = 400 if scale == "smoke" else None
     settings = {"small batch, large rate": (20, 0.3), "large batch, small rate": (10_000, 0.005)}
@@ -207,7 +206,7 @@ def mitigations(scale: Scale, seed: int) -> Check:
         gains: dict[str, list[float]] = {}
         for words, (batch, rate) in settings.items():
             protocol = EncryptedLogisticRegression(
-                key_bits=0, batch_size=batch, epochs=30, learning_rate=rate, fraction_bits=FINE
+                key_bits=0, batch_size=batch, epochs=30, learning_rate=rate, fraction_bits=FINE_PRECISION
             )
             log = trained(data, seed, rows, protocol)
             view, truth = cut(log, CORRUPTED), log.sealed("passive")["columns"]
@@ -221,7 +220,7 @@ def mitigations(scale: Scale, seed: int) -> Check:
     measured |= masks(scale, seed)
     expected = "large batches and small rates lower what the published attack recovers"
     why = "they do not stop the exact attack; masks under keys of the parties' own do (worst case: regression on own columns)"
-    return Check(min(lower) > -EQUAL and max(lower) > EQUAL, measured, expected, 1, why)
+    return CheckResult(min(lower) > -EQUAL and max(lower) > EQUAL, measured, expected, 1, why)
 
 
 def masks(scale: Scale, seed: int) -> dict[str, object]:
@@ -230,7 +229,7 @@ def masks(scale: Scale, seed: int) -> dict[str, object]:
     rows = 120 if scale == "smoke" else None
     for masked in (False, True):
         protocol = EncryptedLogisticRegression(
-            key_bits=1_024, batch_size=64, epochs=2, learning_rate=RATE, masked=masked, open_all=False
+            key_bits=1_024, batch_size=64, epochs=2, learning_rate=WENG_RATE, masked=masked, open_all=False
         )
         started = time.perf_counter()
         log = trained("breast", seed, rows, protocol)
@@ -274,7 +273,7 @@ def _grid(data: str, what: str, usual: Sequence[float]) -> Sequence[float]:
     return FEWER.get(data, {}).get(what, usual) if len(usual) > 3 else usual
 
 
-def _falls(values: Sequence[int]) -> Answer:
+def _falls(values: Sequence[int]) -> YesNoOpen:
     """Whether a sequence of ranks never rises and ends lower than it began; None where it is constant."""
     if values[-1] == values[0] == min(values) == max(values):
         return None
@@ -286,13 +285,13 @@ def _measured(found: dict[str, dict[float, Ranks]]) -> dict[str, object]:
     for data, runs in found.items():
         for x, one in runs.items():
             told[f"{data} {x:g}"] = (
-                f"rank {one.doubles} of {UNKNOWN[data]} (one model {one.one_model}, exact {one.exact}), "
+                f"rank {one.doubles} of {UNKNOWN_COLUMNS[data]} (one model {one.one_model}, exact {one.exact}), "
                 f"accuracy {one.accuracy:.3f}"
             )
     return told
 
 
-def _figures(x: str, found: dict[str, dict[float, Ranks]]) -> tuple[Figure, ...]:
+def _figures(x: str, found: dict[str, dict[float, Ranks]]) -> tuple[ClaimFigure, ...]:
     """Ranks of double precision, of one model and of integers; and the test accuracy."""
     curves = []
     for data, runs in found.items():
@@ -303,7 +302,10 @@ def _figures(x: str, found: dict[str, dict[float, Ranks]]) -> tuple[Figure, ...]
         if data == "breast":
             curves.append(Curve("breast, exact", places, [float(one.exact) for one in runs.values()]))
     accuracies = [Curve(data, list(runs), [one.accuracy for one in runs.values()]) for data, runs in found.items()]
-    return (Figure("rank", x, "lowest rank of all batches", curves), Figure("accuracy", x, "test accuracy", accuracies))
+    return (
+        ClaimFigure("rank", x, "lowest rank of all batches", curves),
+        ClaimFigure("accuracy", x, "test accuracy", accuracies),
+    )
 
 
 def _breast_note(runs: Iterable[Ranks]) -> str:
@@ -314,7 +316,7 @@ def _breast_note(runs: Iterable[Ranks]) -> str:
     )
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: YesNoOpen) -> str:
     return {True: "yes", False: "no", None: "undecided"}[answer]
 
 

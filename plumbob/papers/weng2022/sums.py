@@ -21,18 +21,27 @@ from plumbob.crypto import plain
 from plumbob.crypto.sharing import sums_by_indicators
 from plumbob.data import registry
 from plumbob.federation import Federation, FloatArray, IntArray, split
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Scale
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import every, rises
-from plumbob.papers.weng2022.federations import ROWS, SYNTHETIC, Run, accuracy, attacked, credit, student, synthetic
+from plumbob.papers.weng2022.federations import (
+    SYNTHETIC,
+    WENG_ROWS,
+    CodedRun,
+    accuracy,
+    attacked,
+    credit,
+    student,
+    synthetic,
+)
 from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.protocols.sums._gradient_plaintexts import HiddenCode
-from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers
+from plumbob.protocols.gradient_plaintexts import HiddenCode
+from plumbob.protocols.hidden_codes import LabelledGroups, MagicNumbers
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.transcript import COORDINATOR, Transcript
 
-BASES = {"smoke": (2, 4, 8), "paper": (2, 4, 8, 16, 32)}
+CODE_BASES = {"smoke": (2, 4, 8), "paper": (2, 4, 8, 16, 32)}
 SUPERGROUPS = (2, 4)
-KNOWN = (5, 10, 20, 40, 80, 160, 320)
+KNOWN_ROWS = (5, 10, 20, 40, 80, 160, 320)
 
 
 def _magic(base: int, supergroups: int) -> MagicNumbers:
@@ -45,9 +54,9 @@ def _one_tree(code: HiddenCode | None, **settings: object) -> SecureBoost:
     return SecureBoost(code=code, **chosen)  # type: ignore[arg-type]  # checked there
 
 
-def distributions(scale: Scale, seed: int) -> Check:
+def distributions(scale: Scale, seed: int) -> CheckResult:
     """W5: four distributions, bases and supergroups."""
-    rows, bases = ROWS[scale], BASES[scale] if scale == "paper" else (2, 4)
+    rows, bases = WENG_ROWS[scale], CODE_BASES[scale] if scale == "paper" else (2, 4)
     measured: dict[str, object] = {}
     answers, figures = [], []
     for name in SYNTHETIC:
@@ -60,7 +69,7 @@ def distributions(scale: Scale, seed: int) -> Check:
             curves.append(Curve(f"k = {k}", [float(b) for b in bases], rates))
             measured[f"{name}, k={k}"] = rates
             answers.append(min(rates) > 0.95)
-        figures.append(Figure(name, "base", "success rate", curves))
+        figures.append(ClaimFigure(name, "base", "success rate", curves))
     why = (
         "holds at base 2 for every distribution; at larger bases a digit only counts rows, and with few bins (Bernoulli) no "
         "random bits make up for it: Table 6 of the paper itself has 38 % for a column of two bins at base 4"
@@ -68,10 +77,10 @@ def distributions(scale: Scale, seed: int) -> Check:
     expected = (
         f"success above 95 % for all four, whatever base and supergroups (rates by base {', '.join(map(str, bases))})"
     )
-    return Check(every(answers), measured, expected, 1, why, tuple(figures))
+    return CheckResult(every(answers), measured, expected, 1, why, tuple(figures))
 
 
-def numbers_of_bins(scale: Scale, seed: int) -> Check:
+def numbers_of_bins(scale: Scale, seed: int) -> CheckResult:
     """W6: more bins, more success; N(0,1) as the caption of Figure 9 says, Student as its text does.
 
     3,000 rows of N(0,1) hold all rows that get a magic number at base 4; others would add nothing to the codes' sums.
@@ -100,11 +109,11 @@ def numbers_of_bins(scale: Scale, seed: int) -> Check:
         "columns here; on Student success grows from 8 bins on at base 4 and does not grow at base 32; only N(0,1) decides"
     )
     expected = f"success grows with the number of bins ({', '.join(map(str, bins))}), above 50 % near 30, on N(0,1)"
-    figure = Figure("bins", "bins", "success rate", curves)
-    return Check(every(answers), measured, expected, trials, why, (figure,))
+    figure = ClaimFigure("bins", "bins", "success rate", curves)
+    return CheckResult(every(answers), measured, expected, trials, why, (figure,))
 
 
-def capacities(scale: Scale, seed: int) -> Check:
+def capacities(scale: Scale, seed: int) -> CheckResult:
     """W7: Table 6, and base 2 once more with real ciphertexts of 1,024 bits."""
     parties = credit(scale, seed)
     rows = len(parties[0])
@@ -112,7 +121,7 @@ def capacities(scale: Scale, seed: int) -> Check:
     answers, curves, found = [], [], []
     for k in SUPERGROUPS:
         shares, cracked = [], []
-        for base in BASES[scale]:
+        for base in CODE_BASES[scale]:
             run = attacked(parties, _one_tree(_magic(base, k)), ReverseSum(), seed)
             coded = min(rows, _magic(base, k).capacity(2))
             measured[f"b={base}, k={k}"] = f"{coded:,} coded, {_span(run.right)} right, {_percent(run.success)}"
@@ -120,7 +129,7 @@ def capacities(scale: Scale, seed: int) -> Check:
             cracked.append(float(run.right.mean()))
             if base == 2:
                 answers += [coded == {2: 1_860, 4: 1_888}[k], bool((run.success == 1).all())]
-        curves.append(Curve(f"k = {k}", [float(b) for b in BASES[scale]], shares))
+        curves.append(Curve(f"k = {k}", [float(b) for b in CODE_BASES[scale]], shares))
         found.append((shares, cracked))
         measured[f"k={k}, success by base"] = [round(value, 4) for value in shares]
         measured[f"k={k}, rows found by base"] = [round(value) for value in cracked]
@@ -138,11 +147,13 @@ def capacities(scale: Scale, seed: int) -> Check:
         "capacities follow from 15 random bits for each supergroup within 960 (4 for b=2, k=4), not from Algorithm 1 as "
         "printed; the rows that base 32 finds more of lie in columns of few bins, where naming the fullest bin finds as many"
     )
-    return Check(every(answers), measured, expected, 1, why, (Figure("credit", "base", "success rate", curves),))
+    return CheckResult(
+        every(answers), measured, expected, 1, why, (ClaimFigure("credit", "base", "success rate", curves),)
+    )
 
 
 @lru_cache(maxsize=4)
-def _all_orders(scale: Scale, seed: int) -> tuple[tuple[Federation, Federation], Run]:
+def _all_orders(scale: Scale, seed: int) -> tuple[tuple[Federation, Federation], CodedRun]:
     """Every training row of credit ordered, one bit a row, as many trees as that takes."""
     parties = credit(scale, seed, 0.8)
     code = LabelledGroups()
@@ -150,41 +161,42 @@ def _all_orders(scale: Scale, seed: int) -> tuple[tuple[Federation, Federation],
     return parties, attacked(parties, _one_tree(code, trees=trees, depth=3), CodeDecoding(nodes=False), seed)
 
 
-def bounds(scale: Scale, seed: int) -> Check:
+def bounds(scale: Scale, seed: int) -> CheckResult:
     """W8: Table 7. A bin's bounds are inferred when a known row lies in it."""
     (federation, _), run = _all_orders(scale, seed)
     trials = 3 if scale == "smoke" else 20
     columns = federation["passive"].values
-    shares = np.zeros((trials, len(KNOWN), columns.shape[1]))
+    shares = np.zeros((trials, len(KNOWN_ROWS), columns.shape[1]))
     for trial in range(trials):
         order = generator(seed, "known", trial).permutation(len(columns))
-        for i, count in enumerate(KNOWN):
+        for i, count in enumerate(KNOWN_ROWS):
             found = bin_bounds(run.orders, order[:count], columns[order[:count]])
             shares[trial, i] = [float((~np.isnan(one[:, 0])).mean()) for one in found]
     means = shares.mean(axis=0)
-    measured: dict[str, object] = {
+    found_shares = {
         f"{column.name}, {bins} bins": [round(float(v), 3) for v in means[:, j]]
         for j, (column, bins) in enumerate(zip(federation["passive"].columns, run.orders.counts.tolist(), strict=True))
     }
     growing = bool((np.diff(means.mean(axis=1)) >= 0).all())
-    curves = [Curve(name, [float(k) for k in KNOWN], list(values)) for name, values in measured.items()]  # type: ignore[call-overload]
-    return Check(
+    curves = [Curve(name, [float(k) for k in KNOWN_ROWS], list(values)) for name, values in found_shares.items()]
+    measured: dict[str, object] = dict(found_shares)
+    return CheckResult(
         every([growing, bool(means[-1].mean() > 0.99)]),
         measured,
-        f"share of bins with bounds grows with the known rows ({', '.join(map(str, KNOWN))}) to 100 %",
+        f"share of bins with bounds grows with the known rows ({', '.join(map(str, KNOWN_ROWS))}) to 100 %",
         trials,
-        figures=(Figure("credit", "known rows", "share of bins", curves),),
+        figures=(ClaimFigure("credit", "known rows", "share of bins", curves),),
     )
 
 
-def classifier(scale: Scale, seed: int) -> Check:
+def classifier(scale: Scale, seed: int) -> CheckResult:
     """W9: Table 8. Trees on the leaked bins in place of the passive party's columns, against trees on the columns."""
     (federation, others), run = _all_orders(scale, seed)
     trees = SecureBoost(trees=10, depth=3, key_bits=0)
     first = accuracy(trees.train(federation, others, generator(seed, "classifier")))
     measured: dict[str, object] = {"trained on the columns": round(first, 4)}
     answers = []
-    for count in KNOWN[1:]:
+    for count in KNOWN_ROWS[1:]:
         known = generator(seed, "known", 0).permutation(len(federation))[:count]
         found = bin_bounds(run.orders, known, federation["passive"].values[known])
         leaked = _with_columns(federation, values_in_place_of_bins(run.orders, found))
@@ -192,12 +204,12 @@ def classifier(scale: Scale, seed: int) -> Check:
         second = accuracy(trees.train(leaked, tested, generator(seed, "classifier")))
         measured[f"{count} known rows"] = round(second, 4)
         answers.append(abs(second - first) <= 0.01)
-    return Check(
+    return CheckResult(
         every(answers), measured, "accuracy on other rows within 1 point of the original's (81.23 % in the paper)", 1
     )
 
 
-def evasive(scale: Scale, seed: int) -> Check:
+def evasive(scale: Scale, seed: int) -> CheckResult:
     """W10: with and without a code the same trees, to the last bit of every weight and score."""
     parties = credit(scale, seed, 0.8)
     measured: dict[str, object] = {}
@@ -226,10 +238,12 @@ def evasive(scale: Scale, seed: int) -> Check:
     ]
     answers.append(_model(logs[0]) == _model(logs[1]))
     measured["same on student's grades, real ciphertexts of 1,024 bits"] = answers[-1]
-    return Check(every(answers), measured, "equal trees and scores with and without magic numbers", len(codes) + 2)
+    return CheckResult(
+        every(answers), measured, "equal trees and scores with and without magic numbers", len(codes) + 2
+    )
 
 
-def mitigations_sums(scale: Scale, seed: int) -> Check:
+def mitigations_sums(scale: Scale, seed: int) -> CheckResult:
     """The half of W11 about sums: shared indicators, noise for differential privacy, and our blinding."""
     measured: dict[str, object] = {}
     parties = credit(scale, seed, 0.8)
@@ -250,10 +264,10 @@ def mitigations_sums(scale: Scale, seed: int) -> Check:
     measured["always naming the fullest bin"] = _percent(np.array(fullest))
     expected = "shared indicators and noise leave every order readable; blinding leaves no more than guessing and changes no tree"
     why = "noise is drawn in units of the gradients' precision; drawn over all bits it would be blinding that costs accuracy"
-    return Check(every(answers), measured, expected, 1, why)
+    return CheckResult(every(answers), measured, expected, 1, why)
 
 
-def codes_of_ours(scale: Scale, seed: int) -> Check:
+def codes_of_ours(scale: Scale, seed: int) -> CheckResult:
     """P7: one bit a row orders everything in few trees; labelled groups read jointly order thousands in one."""
     measured: dict[str, object] = {}
     parties = credit(scale, seed)
@@ -281,7 +295,7 @@ def codes_of_ours(scale: Scale, seed: int) -> Check:
     expected = (
         "all rows exactly in at most 17 trees; at least 4,000 rows in one tree at 99 % on columns of 30 bins or more"
     )
-    return Check(every(answers), measured, expected, 1)
+    return CheckResult(every(answers), measured, expected, 1)
 
 
 def _bills(scale: Scale, seed: int) -> tuple[Federation, Federation]:
@@ -289,7 +303,7 @@ def _bills(scale: Scale, seed: int) -> tuple[Federation, Federation]:
     table = registry.load("credit")
     hidden = ["BILL_AMT1", "BILL_AMT2"]
     federation = split(table, {"active": [n for n in table.names if n not in hidden], "passive": hidden}, "active")
-    order = generator(seed, "bills").permutation(len(federation))[: max(4_100, ROWS[scale])]
+    order = generator(seed, "bills").permutation(len(federation))[: max(4_100, WENG_ROWS[scale])]
     return federation.rows(order), federation.rows(order[:100])
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._meet_in_the_middle import search
 from plumbob.attacks.embeddings.binary_columns import BinaryColumns, exact
 from plumbob.attacks.embeddings.leverage_sampling import LeverageSampling
@@ -16,7 +16,7 @@ from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.defences.embeddings.rotation import random_orthogonal
 from plumbob.federation import Column, Federation, FloatArray, Party
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale
 from plumbob.papers.evidence import every, falls
 from plumbob.papers.ye2022.federations import (
     SIZES,
@@ -32,11 +32,11 @@ from plumbob.papers.ye2022.federations import (
     with_sums,
 )
 from plumbob.papers.ye2022.rotated import Rotated
-from plumbob.protocols.embeddings.split_network import SplitNetwork
+from plumbob.protocols.embeddings.split_network import Optimizer, SplitNetwork
 from plumbob.scoring.score import sum_of
 from plumbob.transcript import Transcript
 
-SAME = 1e-9
+SAME_ERROR = 1e-9
 SIGMAS = (0.1, 0.3, 0.5)
 SAMPLED = 5_000  # rows of the embeddings that Algorithm 2 is given
 
@@ -46,29 +46,30 @@ def names(scale: Scale) -> tuple[str, ...]:
     return tuple(TABLE_1) if scale == "paper" else ("bank", "nursery")
 
 
-def rotations(scale: Scale, seed: int) -> Check:
+def rotations(scale: Scale, seed: int) -> CheckResult:
     """Y1: the same training with (W, X) and with (W U', X U'), all numbers of 64 bits."""
     target, others = federation("bank", 2_000, seed)
     columns = len(target["passive"].columns)
     turn = random_orthogonal(columns, generator(seed, "turn"))
     measured: dict[str, object] = {}
     answers: list[bool | None] = []
-    for optimizer, rate in (("sgd", 0.1), ("momentum", 0.1), ("rmsprop", 1e-3), ("adam", 1e-3)):
+    rates: dict[Optimizer, float] = {"sgd": 0.1, "momentum": 0.1, "rmsprop": 1e-3, "adam": 1e-3}
+    for optimizer, rate in rates.items():
         seen = []
         for by in (np.eye(columns), turn):
-            protocol = SplitNetwork(optimizer=optimizer, learning_rate=rate, epochs=5, double=True)  # type: ignore[arg-type]
+            protocol = SplitNetwork(optimizer=optimizer, learning_rate=rate, epochs=5, double=True)
             log = protocol.guarded(Rotated(by)).train(target, others, generator(seed, "Y1"))
             seen.append(np.concatenate([m.payload for m in log.messages if m.name in ("outputs", "embeddings")]))
         off = float(np.abs(seen[0] - seen[1]).max() / np.abs(seen[0]).max())
         measured[f"{optimizer}, largest difference of any message"] = off
-        answers.append(off < SAME)
+        answers.append(off < SAME_ERROR)
     why = (
         "Remark 2 extends Theorem 1 to RMSprop and Adam, because an update depends on past gradients only. These two divide "
         "every cell of a gradient by a size of its own, and a rotation mixes cells: the rotated training sends other messages. "
         "So the theorem holds for SGD and momentum, and with RMSprop or Adam the axes of the columns do show, if only a little"
     )
     expected = "no message differs, for SGD, momentum, RMSprop and Adam"
-    return Check(every(answers), measured, expected, 1, why)
+    return CheckResult(every(answers), measured, expected, 1, why)
 
 
 def cover_matrix(elements: int, sets: list[frozenset[int]]) -> FloatArray:
@@ -88,7 +89,7 @@ def covers(elements: int, sets: list[frozenset[int]]) -> bool:
     )
 
 
-def exact_cover(scale: Scale, seed: int) -> Check:
+def exact_cover(scale: Scale, seed: int) -> CheckResult:
     """Y2: random instances, each answered by the attack and by trying all sub-collections."""
     rng = generator(seed, "Y2")
     counted = {True: 0, False: 0}
@@ -97,12 +98,12 @@ def exact_cover(scale: Scale, seed: int) -> Check:
         elements, m = int(rng.integers(3, 8)), int(rng.integers(3, 9))
         sets = list({frozenset(rng.permutation(elements)[: rng.integers(1, 4)].tolist()): 0 for _ in range(m)})
         truth = covers(elements, sets)
-        columns, complete = exact(Span.of(cover_matrix(elements, sets), affine=False), rng)
+        columns, complete = exact(EmbeddingSpan.of(cover_matrix(elements, sets), affine=False), rng)
         counted[truth] += 1
         wrong += bool(columns.shape[1]) != truth or not complete
     measured: dict[str, object] = {"instances with a cover": counted[True], "without": counted[False], "wrong": wrong}
     why = "NP-hard in general but fast here: hardness concerns the worst case, which tables of people are not"
-    return Check(wrong == 0 and min(counted.values()) > 0, measured, "every instance answered right", 1, why)
+    return CheckResult(wrong == 0 and min(counted.values()) > 0, measured, "every instance answered right", 1, why)
 
 
 def _recovered(name: str, scale: Scale, seed: int) -> Part:
@@ -133,7 +134,7 @@ def _recovered(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, answers)
 
 
-def binary_columns(scale: Scale, seed: int) -> Check:
+def binary_columns(scale: Scale, seed: int) -> CheckResult:
     """Y3: Algorithm 1 and ours on the embeddings of all rows."""
     sets = names(scale) if scale == "paper" else (*names(scale), "mushroom")
     done = by_table(_recovered, sets, scale, seed)
@@ -143,7 +144,7 @@ def binary_columns(scale: Scale, seed: int) -> Check:
         "column implies another (the rarer gill attachment goes with one size, spacing and stalk shape only) their difference is "
         "binary too, and no attacker can tell it from a column"
     )
-    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials, why)
+    return CheckResult(every(done.answers), done.measured, expected, SIZES[scale].trials, why)
 
 
 def _table(rows: int, columns: int, rng: np.random.Generator) -> FloatArray:
@@ -153,7 +154,7 @@ def _table(rows: int, columns: int, rng: np.random.Generator) -> FloatArray:
     return np.asarray(x @ rng.standard_normal((columns, columns)))
 
 
-def run_time(scale: Scale, seed: int) -> Check:
+def run_time(scale: Scale, seed: int) -> CheckResult:
     """Y4: seconds of Algorithm 1 by dimension and rows, and of ours at dimensions it cannot reach."""
     dims, counts = ((10, 12, 14, 16, 18), (5_000, 10_000)) if scale == "paper" else ((12, 14, 16), (1_000, 2_000))
     rng = generator(seed, "Y4")
@@ -175,16 +176,16 @@ def run_time(scale: Scale, seed: int) -> Check:
     took = []
     for d in ours:
         started = time.process_time()
-        span = Span.of(_table(5_000, d, rng))
+        span = EmbeddingSpan.of(_table(5_000, d, rng))
         assert search(span).columns.shape[1] == 1
         took.append(time.process_time() - started)
     measured["ours, n = 5,000"] = {str(d): round(value, 3) for d, value in zip(ours, took, strict=True)}
     curves.append(Curve("ours, n = 5,000", list(map(float, ours)), took))
-    figure = (Figure("run time", "dimension d", "processor seconds", curves),) if scale == "paper" else ()
+    figure = (ClaimFigure("run time", "dimension d", "processor seconds", curves),) if scale == "paper" else ()
     expected = "time grows as 2^d d and as n"
     why = "ours meets in the middle: its lists have 2^(d/2) entries"
     answers = [0.7 < slope < 1.3, 1.5 < ratio < 2.6 if scale == "paper" else None]  # too short to time when small
-    return Check(every(answers), measured, expected, 1, why, figure)
+    return CheckResult(every(answers), measured, expected, 1, why, figure)
 
 
 def _accuracy(log: Transcript, attack: BinaryColumns | LeverageSampling, seed: int) -> tuple[float, float]:
@@ -239,7 +240,7 @@ def thinned(log: Transcript) -> Transcript:
     return made
 
 
-def noise(scale: Scale, seed: int) -> Check:
+def noise(scale: Scale, seed: int) -> CheckResult:
     """Y5: accuracy of Algorithm 2 and of ours against Gaussian masking."""
     sets = names(scale) if scale == "paper" else ("nursery",)
     done = by_table(_noisy, sets, scale, seed)
@@ -247,14 +248,14 @@ def noise(scale: Scale, seed: int) -> Check:
     answers, curves = done.answers, done.curves
     points = [(x, y) for c in curves if "Algorithm 2" in c.name for x, y in zip(c.x, c.y, strict=True)]
     answers.append(falls([x for x, _ in points], [y for _, y in points]))
-    figure = (Figure("noise", "sigma", "share of rows that agree", curves),) if scale == "paper" else ()
+    figure = (ClaimFigure("noise", "sigma", "share of rows that agree", curves),) if scale == "paper" else ()
     expected = "accuracy of Algorithm 2 falls as sigma grows from 0.1 to 0.5"
     why = (
         "agreement is with the nearest true column or sum, 0 and 1 swapped if that is better, so half is nothing. Algorithm 2 as "
         "printed returns e = (1, 0, ..., 0) whenever there is noise, because that is within 1 of any span; here distances are "
         "taken relative to the column's variance"
     )
-    return Check(every(answers), measured, expected, SIZES[scale].trials, why, figure)
+    return CheckResult(every(answers), measured, expected, SIZES[scale].trials, why, figure)
 
 
 def _deal(columns: FloatArray, labels: tuple[str, ...], seed: int, parties: int = 1) -> tuple[Federation, Federation]:
@@ -286,7 +287,7 @@ def _made_of(vector: FloatArray, columns: FloatArray) -> bool:
     return sums or any(np.linalg.matrix_rank(np.column_stack([vector, column])) == 1 for column in columns.T)
 
 
-def variants(scale: Scale, seed: int) -> Check:
+def variants(scale: Scale, seed: int) -> CheckResult:
     """Y8: biases, other pairs of values, codes of categories, columns of several known values."""
     rows = 1_500 if scale == "smoke" else 12_960
     table = registry.load("nursery").values[:, 1:]  # the first column is the active party's
@@ -324,10 +325,10 @@ def variants(scale: Scale, seed: int) -> Check:
         )
         answers += [bool(same.any(axis=0).all()) and two.shape[1] > 0, all(_made_of(v, real) for v in other.T)]
     why = "codes of one category have sums that are binary, and half of a column of 0 and 1 takes known values, too"
-    return Check(every(answers), measured, "every such column found exactly", 1, why)
+    return CheckResult(every(answers), measured, "every such column found exactly", 1, why)
 
 
-def parties(scale: Scale, seed: int) -> Check:
+def parties(scale: Scale, seed: int) -> CheckResult:
     """Y9: three passive parties, each by itself and behind secure aggregation."""
     rows = 1_500 if scale == "smoke" else 12_960
     table = registry.load("nursery").values[:, 1:]
@@ -348,7 +349,9 @@ def parties(scale: Scale, seed: int) -> Check:
             f"{guess.certificate}"
         )
         answers += [bool(same.any(axis=0).all()), bool(same.any(axis=1).all())]
-    return Check(every(answers), measured, "every binary column found exactly, from each party and from the sum", 1)
+    return CheckResult(
+        every(answers), measured, "every binary column found exactly, from each party and from the sum", 1
+    )
 
 
 CLAIMS = (

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings.binary_columns import BinaryColumns, exact
 from plumbob.attacks.embeddings.linear_equations import LinearEquations
 from plumbob.auditing.run import generator
 from plumbob.defences import defence_named
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.papers.claims import Check, Claim, Curve, Figure, Part, Scale
+from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale
 from plumbob.papers.evidence import every
 from plumbob.papers.ye2022.attacks import SIGMAS, names
 from plumbob.papers.ye2022.federations import SIZES, agreement, binaries, by_table, found, sent, trained, usual
@@ -69,12 +69,12 @@ def _masked(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, answers, [curve])
 
 
-def model_accuracy(scale: Scale, seed: int) -> Check:
+def model_accuracy(scale: Scale, seed: int) -> CheckResult:
     """Y6: accuracy of the model under noise and under masquerade."""
     done = by_table(_masked, names(scale), scale, seed)
-    figure = (Figure("accuracy", "sigma", "test accuracy", done.curves),) if scale == "paper" else ()
+    figure = (ClaimFigure("accuracy", "sigma", "test accuracy", done.curves),) if scale == "paper" else ()
     expected = "accuracy falls as sigma grows; masquerade keeps it (within 1 point) and is above sigma 0.5"
-    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials, "", figure)
+    return CheckResult(every(done.answers), done.measured, expected, SIZES[scale].trials, "", figure)
 
 
 def _misled(name: str, scale: Scale, seed: int) -> Part:
@@ -99,10 +99,10 @@ def _misled(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, answers)
 
 
-def masquerade(scale: Scale, seed: int) -> Check:
+def masquerade(scale: Scale, seed: int) -> CheckResult:
     """Y7: Algorithm 1 under masquerade."""
     done = by_table(_misled, names(scale), scale, seed)
-    return Check(
+    return CheckResult(
         every(done.answers),
         done.measured,
         "Algorithm 1 finds the fabricated column and nothing else",
@@ -117,9 +117,9 @@ def _adaptive(name: str, scale: Scale, seed: int) -> Part:
     for trial in range(SIZES[scale].trials):
         log = trained(name, scale, seed + trial, "masquerade")
         seen, rng, true = sent(log), generator(seed, "Y10"), binaries(log)
-        first = exact(Span.of(seen), rng)[0]
+        first = exact(EmbeddingSpan.of(seen), rng)[0]
         fake = first[:, 0] == 1 if first.shape[1] else np.zeros(len(seen), dtype=bool)  # 0 and 1 may be swapped
-        columns, _ = exact(Span.of(seen[~fake]), rng)
+        columns, _ = exact(EmbeddingSpan.of(seen[~fake]), rng)
         same = agreement(columns, true[~fake]) == 1
         vectors = found(log, BinaryColumns(), seed).vectors
         assert vectors is not None
@@ -133,7 +133,7 @@ def _adaptive(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, answers)
 
 
-def adaptive(scale: Scale, seed: int) -> Check:
+def adaptive(scale: Scale, seed: int) -> CheckResult:
     """Y10: the attacker keeps the rows where the column it found is 0 (exactly), or takes it out of all (nearest)."""
     done = by_table(_adaptive, names(scale), scale, seed)
     expected = (
@@ -143,7 +143,7 @@ def adaptive(scale: Scale, seed: int) -> Check:
         "what is left when the fabricated bit is known has d - 1 dimensions, and a true column lies in it only if the lost "
         "direction does not touch it; so it is found nearly, not exactly"
     )
-    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials, why)
+    return CheckResult(every(done.answers), done.measured, expected, SIZES[scale].trials, why)
 
 
 def _deeper(name: str, scale: Scale, seed: int) -> Part:
@@ -152,7 +152,7 @@ def _deeper(name: str, scale: Scale, seed: int) -> Part:
     answers: list[bool | None] = []
     for trial in range(SIZES[scale].trials):
         log = trained(name, scale, seed + trial, "deeper_cut", layers=2)
-        columns, complete = exact(Span.of(sent(log)), generator(seed, "Y11"))
+        columns, complete = exact(EmbeddingSpan.of(sent(log)), generator(seed, "Y11"))
         same = agreement(columns, binaries(log)) == 1
         vectors = found(log, BinaryColumns(), seed).vectors
         assert vectors is not None
@@ -165,11 +165,11 @@ def _deeper(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, answers)
 
 
-def deeper(scale: Scale, seed: int) -> Check:
+def deeper(scale: Scale, seed: int) -> CheckResult:
     """Y11: two layers below the cut."""
     done = by_table(_deeper, names(scale), scale, seed)
     expected = f"no column found exactly, and none with a gain above {HOLDS}"
-    return Check(every(done.answers), done.measured, expected, SIZES[scale].trials)
+    return CheckResult(every(done.answers), done.measured, expected, SIZES[scale].trials)
 
 
 def _compared(name: str, scale: Scale, seed: int) -> Part:
@@ -202,7 +202,7 @@ def _compared(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, [bool(holding)])
 
 
-def frontier(scale: Scale, seed: int) -> Check:
+def frontier(scale: Scale, seed: int) -> CheckResult:
     """P6: is there one that holds on all tables?"""
     sets = ("bank", "credit", "nursery", "mushroom") if scale == "paper" else ("nursery",)
     measured = by_table(_compared, sets, scale, seed).measured
@@ -216,7 +216,7 @@ def frontier(scale: Scale, seed: int) -> Check:
         "does not make, with the best of the columns it offers. What leaving the columns out still leaks is what the party's "
         "other columns tell of them: a defence of the messages that keeps those columns can hardly go below it"
     )
-    return Check(bool(common), measured, expected, SIZES[scale].trials, why)
+    return CheckResult(bool(common), measured, expected, SIZES[scale].trials, why)
 
 
 CLAIMS = (

@@ -30,7 +30,7 @@ THREAT = THREATS["active-training"]
 
 
 @dataclass(frozen=True)
-class Case:
+class YeCase:
     """One line of Table I."""
 
     passive: int  # columns of the passive party
@@ -41,16 +41,16 @@ class Case:
 
 
 TABLE_1 = {
-    "bank": Case(8, (60, 30, 10), 1, 1, 40),
-    "credit": Case(10, (100, 50, 20), 1, 1, 40),
-    "mushroom": Case(15, (300, 200, 100), 5, 5, 40),
-    "nursery": Case(6, (200, 100), 1, 1, 40),
-    "covertype": Case(10, (200, 200, 200), 4, 15, 2),
+    "bank": YeCase(8, (60, 30, 10), 1, 1, 40),
+    "credit": YeCase(10, (100, 50, 20), 1, 1, 40),
+    "mushroom": YeCase(15, (300, 200, 100), 5, 5, 40),
+    "nursery": YeCase(6, (200, 100), 1, 1, 40),
+    "covertype": YeCase(10, (200, 200, 200), 4, 15, 2),
 }
 
 
 @dataclass(frozen=True)
-class Size:
+class YeSize:
     """Rows at most, share of the epochs of TABLE_1, and trials."""
 
     rows: int
@@ -58,7 +58,7 @@ class Size:
     trials: int
 
 
-SIZES: dict[Scale, Size] = {"smoke": Size(2_000, 0.1, 1), "paper": Size(10**7, 1.0, 2)}
+SIZES: dict[Scale, YeSize] = {"smoke": YeSize(2_000, 0.1, 1), "paper": YeSize(10**7, 1.0, 2)}
 
 
 def epochs(name: str, scale: Scale) -> int:

@@ -18,7 +18,7 @@ from plumbob.bundle import Array
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.base import all_classes
-from plumbob.protocols.scores._trees import DEEPEST, Plain, TreeProtocol, Trees, plain
+from plumbob.protocols.trees import DEEPEST, Plain, TreeProtocol, Trees, plain
 
 
 @dataclass(frozen=True)

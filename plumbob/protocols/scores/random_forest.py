@@ -9,7 +9,7 @@ import numpy as np
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.base import all_classes
-from plumbob.protocols.scores._trees import DEEPEST, Forest, TreeProtocol, forest_of
+from plumbob.protocols.trees import DEEPEST, Forest, TreeProtocol, forest_of
 
 
 class RandomForest(TreeProtocol):

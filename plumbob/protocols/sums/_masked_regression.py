@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING
 from plumbob.crypto.plain import as_bytes, integers, key_pair
 from plumbob.errors import BadInput
 from plumbob.protocols.base import note
-from plumbob.protocols.sums._taylor_regression import Integers
+from plumbob.protocols.taylor_regression import BigIntegers
 from plumbob.transcript import Transcript
 
 if TYPE_CHECKING:
     from plumbob.crypto.plain import KeyPair
-    from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression, Member
+    from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression, WorkingParty
 
 _SPARE = 8  # bits of a key that a masked number leaves free for its sum
 
 
-def run_masked(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[Member]) -> None:
+def run_masked(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[WorkingParty]) -> None:
     """All rounds; every party's gradients come from its own work and stay with it."""
     from plumbob.protocols.sums.encrypted_logistic_regression import key_bytes
 
@@ -54,17 +54,24 @@ def run_masked(protocol: EncryptedLogisticRegression, log: Transcript, parties: 
 
 
 def _gradient(
-    log: Transcript, turn: int, party: Member, parties: Sequence[Member], pairs: dict[str, KeyPair], batch: int
-) -> Integers:
+    log: Transcript,
+    turn: int,
+    party: WorkingParty,
+    parties: Sequence[WorkingParty],
+    pairs: dict[str, KeyPair],
+    batch: int,
+) -> BigIntegers:
     """X' D of one party: its own part in clear, the others' by their help."""
-    gradient: Integers = party.share(batch) @ party.columns[batch]
+    gradient: BigIntegers = party.share(batch) @ party.columns[batch]
     for other in parties:
         if other is not party:
             gradient = gradient + _helped(log, turn, party, other, pairs[other.name], batch)
     return gradient
 
 
-def _helped(log: Transcript, turn: int, party: Member, other: Member, pair: KeyPair, batch: int) -> Integers:
+def _helped(
+    log: Transcript, turn: int, party: WorkingParty, other: WorkingParty, pair: KeyPair, batch: int
+) -> BigIntegers:
     key = pair.public
     share = key.encrypt(other.share(batch).ravel()).to_array()
     received = key.ciphertexts(log.send(other.name, party.name, "train", turn, "share", share))
@@ -76,7 +83,7 @@ def _helped(log: Transcript, turn: int, party: Member, other: Member, pair: KeyP
     return party.shaped([number - mask for number, mask in zip(answer, masks, strict=True)])
 
 
-def _refuse_small_batches(parties: Sequence[Member]) -> None:
+def _refuse_small_batches(parties: Sequence[WorkingParty]) -> None:
     """As many equations X_k' D_l as rows would give D_l away, row by row."""
     smallest = min(len(columns) for columns in parties[0].columns)
     widest = max(party.columns[0].shape[1] for party in parties)

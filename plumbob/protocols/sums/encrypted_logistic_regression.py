@@ -20,15 +20,15 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.crypto import paillier
 from plumbob.crypto.encoding import Packing
-from plumbob.crypto.plain import Batch, KeyPair, PublicKey, as_bytes, integers, joined, key_pair
+from plumbob.crypto.plain import AnyPublicKey, Batch, KeyPair, as_bytes, integers, joined, key_pair
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
-from plumbob.protocols.sums._taylor_regression import Integers, Rule, Trained, members, partition, targets
+from plumbob.protocols.taylor_regression import BigIntegers, Rule, Trained, members, partition, targets
 from plumbob.transcript import COORDINATOR, Transcript
 
 RETURNS = ("gradients", "coefficients")
-LARGEST = 1_000  # a weight beyond which training has diverged: columns lie in [0, 1]
+DIVERGED_WEIGHT = 1_000  # a weight beyond which training has diverged: columns lie in [0, 1]
 _HEADROOM = 24  # bits by which sums of products exceed the product of two numbers of f bits
 
 
@@ -104,7 +104,7 @@ class EncryptedLogisticRegression(TrainingProtocol):
         batch = partition(len(federation), self.batch_size, rng, even=self.masked)
         note(log, federation.active, "label", federation.label)
         order = [federation.active, *federation.passive]
-        parties = [Member(federation, name, self.rule, members(batch)) for name in order]
+        parties = [WorkingParty(federation, name, self.rule, members(batch)) for name in order]
         for name in (party.name for party in federation.parties):  # in the order of the joint columns
             log.send(COORDINATOR, name, "setup", 0, "settings", self.rule.array())
         for name in federation.passive:
@@ -114,7 +114,7 @@ class EncryptedLogisticRegression(TrainingProtocol):
         return log
 
 
-class Member:
+class WorkingParty:
     """A party at work: its columns in fixed point, batch by batch, and its weights. The active one has the bias too."""
 
     def __init__(self, federation: Federation, name: str, rule: Rule, batches: Sequence[IntArray]) -> None:
@@ -125,15 +125,15 @@ class Member:
             encoded = np.hstack([encoded, np.full((len(encoded), 1), 1 << rule.fraction_bits, dtype=object)])
         self.columns = [encoded[rows] for rows in batches]
         self._signs = [rule.signs(goals[:, rows]) for rows in batches] if self.active else []
-        self.weights: Integers = np.zeros((len(goals), encoded.shape[1]), dtype=object)
+        self.weights: BigIntegers = np.zeros((len(goals), encoded.shape[1]), dtype=object)
 
     @property
     def models(self) -> int:
         return len(self.weights)
 
-    def share(self, batch: int) -> Integers:
+    def share(self, batch: int) -> BigIntegers:
         """Its part of D, models x rows: T X, and for the active party the label's part too."""
-        product: Integers = self.weights @ self.columns[batch].T
+        product: BigIntegers = self.weights @ self.columns[batch].T
         return product + self._signs[batch] if self.active else product
 
     def encrypted_gradient(self, residual: Batch, batch: int) -> Batch:
@@ -142,16 +142,16 @@ class Member:
         parts = [residual[one * rows : (one + 1) * rows].products(self.columns[batch]) for one in range(self.models)]
         return joined(parts)
 
-    def step(self, gradient: Integers, batch: int, epoch: int) -> None:
+    def step(self, gradient: BigIntegers, batch: int, epoch: int) -> None:
         self.weights = self.rule.stepped(self.weights, gradient, len(self.columns[batch]), epoch, self.active)
-        if np.abs(self.weights).max(initial=0) >> self.rule.fraction_bits > LARGEST:
+        if np.abs(self.weights).max(initial=0) >> self.rule.fraction_bits > DIVERGED_WEIGHT:
             raise BadInput("encrypted logistic regression: training diverged; use a lower learning_rate")
 
-    def shaped(self, flat: Sequence[int]) -> Integers:
+    def shaped(self, flat: Sequence[int]) -> BigIntegers:
         return np.array(flat, dtype=object).reshape(self.weights.shape)
 
 
-def _run(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[Member]) -> None:
+def _run(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[WorkingParty]) -> None:
     """The coordinator's key, and all rounds."""
     pair = key_pair(protocol.key_bits)
     for party in parties:
@@ -172,7 +172,7 @@ def _run(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequen
         note(log, COORDINATOR, "opened residuals", as_bytes(seen))
 
 
-def _residual(log: Transcript, turn: int, key: PublicKey, parties: Sequence[Member], batch: int) -> Batch:
+def _residual(log: Transcript, turn: int, key: AnyPublicKey, parties: Sequence[WorkingParty], batch: int) -> Batch:
     """Steps 1 and 2: the sum goes round; who adds the last part sends it to all others."""
     active, *passive = parties
     running: Batch = key.encrypt(active.share(batch).ravel())
@@ -188,7 +188,7 @@ def _returned(
     protocol: EncryptedLogisticRegression,
     log: Transcript,
     turn: int,
-    party: Member,
+    party: WorkingParty,
     gradient: Sequence[int],
     when: tuple[int, int],
 ) -> None:
@@ -212,19 +212,19 @@ def opened_batch(pair: KeyPair, batch: Batch, bits: int) -> list[int]:
     packed = columns[-1]
     for column in reversed(columns[:-1]):
         shifted = packed * (1 << bits)
-        packed = joined([column[: len(shifted)] + shifted, column[len(shifted) :]])  # type: ignore[operator]
-    opened_numbers = pair.decrypt(packed)  # type: ignore[arg-type]
+        packed = joined([column[: len(shifted)] + shifted, column[len(shifted) :]])  # type: ignore[operator]  # as above
+    opened_numbers = pair.decrypt(packed)  # type: ignore[arg-type]  # as above
     slots = Packing([bits] * len(columns)).unpack(opened_numbers)
     return [slots[i % groups][i // groups] for i in range(len(batch))]
 
 
-def key_bytes(key: PublicKey) -> Array:
+def key_bytes(key: AnyPublicKey) -> Array:
     """n and h of a public key; nothing where there is none."""
     return as_bytes([key.n, key.h]) if isinstance(key, paillier.PublicKey) else np.zeros((0, 1), dtype=np.uint8)
 
 
 def seal_model(
-    log: Transcript, federation: Federation, others: Federation, rule: Rule, weights: dict[str, Integers]
+    log: Transcript, federation: Federation, others: Federation, rule: Rule, weights: dict[str, BigIntegers]
 ) -> None:
     """The final model, for scoring and for threats that grant it, and its accuracy on the other rows."""
     columns = np.hstack([weights[party.name][:, : len(party.columns)] for party in federation.parties])

@@ -20,12 +20,12 @@ from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms
+from plumbob.protocols import histogram_boosting as boosting
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
-from plumbob.protocols.scores._trees import DEEPEST, LEAF
-from plumbob.protocols.sums import _histogram_boosting as boosting
-from plumbob.protocols.sums._gradient_plaintexts import FINEST, HiddenCode, Layout
-from plumbob.protocols.sums._hidden_codes import MagicNumbers
-from plumbob.protocols.sums._histogram_boosting import Binning, Bins, Histogram, HistogramModel, Loss, Split, Worth
+from plumbob.protocols.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
+from plumbob.protocols.hidden_codes import MagicNumbers
+from plumbob.protocols.histogram_boosting import Binning, Bins, BoostingLoss, Histogram, HistogramModel, Split, Worth
+from plumbob.protocols.trees import DEEPEST, LEAF
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
@@ -72,7 +72,7 @@ class SecureBoost(TrainingProtocol):
         gamma: float = 0.0,
         bins: int = 32,
         binning: Binning = "fate",
-        loss: Loss = "logistic",
+        loss: BoostingLoss = "logistic",
         packed: bool = True,
         precision: int | None = None,
         sample: float = 1.0,
@@ -100,7 +100,9 @@ class SecureBoost(TrainingProtocol):
             boolean(f"secure boost: {k}", v)
             for k, v in (("packed", packed), ("boosting", boosting), ("blinding", blinding))
         )
-        self.precision = None if precision is None else whole("secure boost: precision", precision, 8, FINEST)
+        self.precision = (
+            None if precision is None else whole("secure boost: precision", precision, 8, FLOAT_FRACTION_BITS)
+        )
         self.sample = positive("secure boost: sample", sample)
         if sample > 1:
             raise BadInput(f"secure boost: expected a sample (share of rows per tree) of at most 1, got {sample}")
@@ -132,7 +134,7 @@ class SecureBoost(TrainingProtocol):
             for name in federation.passive
         }
         own = Bins.of(federation[federation.active].values, self.bins, self.binning)
-        run = _Run(
+        run = _BoostingRun(
             self, federation, log, key, layout, own, passive, boosting.empty(self.trees, self.depth, start, self.loss)
         )
         scores = np.full(len(label), start)
@@ -184,7 +186,7 @@ class _Passive:
 
     party: Party
     bins: Bins
-    public: plain.PublicKey
+    public: plain.AnyPublicKey
     layout: Layout
     scale: float  # of Laplace noise on the sums of g, for differential privacy; a quarter of it on those of h
     blinding: bool
@@ -230,7 +232,7 @@ class _Passive:
 
 
 @dataclass
-class _Run:
+class _BoostingRun:
     """The active party at work."""
 
     settings: SecureBoost

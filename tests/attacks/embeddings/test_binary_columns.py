@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import qr
 
-from plumbob.attacks.embeddings._embedding_span import Span
+from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._lifted_null_space import diagonal, lift, rounded
 from plumbob.attacks.embeddings._meet_in_the_middle import search
 from plumbob.attacks.embeddings._received_embeddings import Embedding
@@ -64,7 +64,7 @@ def test_planted_columns_are_found_and_no_others(
 ) -> None:
     binary = round(share * min(columns, 12))
     x = planted(1_200, columns, binary, seed)  # up to 12 binary ones among 40
-    span = Span.of(embedded(x, seed + 1, np.float32 if single else np.float64, bias))
+    span = EmbeddingSpan.of(embedded(x, seed + 1, np.float32 if single else np.float64, bias))
     found, complete = exact(span, np.random.default_rng(0))
     assert complete
     assert kinds(found) == kinds(x[:, :binary])
@@ -74,7 +74,7 @@ def test_planted_columns_are_found_and_no_others(
 @pytest.mark.parametrize("columns", [20, 50, 60])
 def test_one_null_space_gives_all_of_them_far_beyond_enumeration(columns: int) -> None:
     x = planted(3_000, columns, columns // 2, 0)
-    span = Span.of(embedded(x, 1, np.float64))
+    span = EmbeddingSpan.of(embedded(x, 1, np.float64))
     lifted = lift(span, np.random.default_rng(0))
     assert lifted.dimension == columns // 2  # one dimension for each
     assert kinds(rounded(span, diagonal(lifted, np.random.default_rng(1)))) == kinds(x[:, : columns // 2])
@@ -90,7 +90,7 @@ def test_no_false_column_in_a_hundred_tables_without_any() -> None:
         x = [rng.random(shape), rng.standard_normal(shape), rng.integers(0, int(rng.integers(4, 30)), shape) / 10][
             seed % 3
         ]
-        found, complete = exact(Span.of(embedded(x, seed)), rng)
+        found, complete = exact(EmbeddingSpan.of(embedded(x, seed)), rng)
         assert (found.shape[1], complete) == (0, True), seed
 
 
@@ -133,7 +133,7 @@ def test_whatever_is_claimed_is_there_and_complete_means_complete(case: str, wei
         left, _, right = np.linalg.svd(w, full_matrices=False)
         w = left @ np.diag(np.logspace(0, -2, d)) @ right
     z = (x @ w + (100 * rng.standard_normal(w.shape[1]) if weights == "large bias" else 0.0)).astype(np.float32)
-    span = Span.of(z)
+    span = EmbeddingSpan.of(z)
     found, complete = exact(span, np.random.default_rng(0))
     true = brute(x)
     assert kinds(found) <= true
@@ -145,7 +145,7 @@ def test_the_published_and_our_search_find_the_same() -> None:
     for seed in range(10):
         x = planted(300, 9, 3, seed)
         z = embedded(x, seed)
-        ours, _ = exact(Span.of(z, affine=False), np.random.default_rng(0))
+        ours, _ = exact(EmbeddingSpan.of(z, affine=False), np.random.default_rng(0))
         assert kinds(ours) == kinds(solve(independent_columns(z, 9))) == kinds(x[:, :3])
 
 
@@ -153,7 +153,7 @@ def test_codes_of_a_category_are_found_with_all_their_sums() -> None:
     rng = np.random.default_rng(0)
     code = rng.integers(0, 5, 2_000)
     codes = (code[:, None] == np.arange(4)).astype(float)
-    found, complete = exact(Span.of(embedded(np.hstack([codes, rng.random((2_000, 5))]), 1)), rng)
+    found, complete = exact(EmbeddingSpan.of(embedded(np.hstack([codes, rng.random((2_000, 5))]), 1)), rng)
     sums = [codes[:, list(some)].sum(axis=1) for size in range(1, 5) for some in combinations(range(4), size)]
     assert complete
     assert kinds(found) == kinds(np.array(sums).T)
@@ -165,7 +165,7 @@ def test_many_codes_come_as_the_smallest_columns() -> None:
     rng = np.random.default_rng(0)
     one, two = rng.integers(0, 24, 9_000), rng.integers(0, 30, 9_000)
     codes = np.hstack([one[:, None] == np.arange(24), two[:, None] == np.arange(30)]).astype(float)
-    found, complete = exact(Span.of(embedded(np.hstack([codes, rng.random((9_000, 3))]), 1)), rng)
+    found, complete = exact(EmbeddingSpan.of(embedded(np.hstack([codes, rng.random((9_000, 3))]), 1)), rng)
     assert not complete
     assert len(kinds(found) & kinds(codes)) >= 50  # those of the reference row are complements of sums
 
@@ -175,7 +175,7 @@ def test_any_two_values_and_a_bias_will_do(pair: tuple[float, float]) -> None:
     x = planted(800, 8, 2, 3)
     true = kinds(x[:, :2])
     x[:, :2] = pair[0] + (pair[1] - pair[0]) * x[:, :2]
-    found, complete = exact(Span.of(embedded(x, 4, np.float64, bias=True)), np.random.default_rng(0))
+    found, complete = exact(EmbeddingSpan.of(embedded(x, 4, np.float64, bias=True)), np.random.default_rng(0))
     assert complete
     assert kinds(found) == true
 
@@ -184,7 +184,7 @@ def test_columns_of_known_values_are_found() -> None:
     rng = np.random.default_rng(0)
     x = rng.random((900, 7))
     x[:, 0] = rng.integers(0, 3, 900) / 2
-    done = search(Span.of(embedded(x, 1), affine=False), (0.0, 0.5, 1.0))
+    done = search(EmbeddingSpan.of(embedded(x, 1), affine=False), (0.0, 0.5, 1.0))
     assert done.complete
     assert [bool((column == x[:, 0]).all()) for column in done.columns.T] == [True]
 
@@ -194,14 +194,14 @@ def test_correlated_columns_are_told_apart() -> None:
     x = planted(3_000, 10, 3, 0)
     flipped = rng.random(3_000) < 0.01
     x[:, 1] = np.where(flipped, 1 - x[:, 0], x[:, 0])
-    found, complete = exact(Span.of(embedded(x, 1)), rng)
+    found, complete = exact(EmbeddingSpan.of(embedded(x, 1)), rng)
     assert complete
     assert kinds(x[:, :3]) <= kinds(found)
 
 
 def test_too_few_rows_for_the_null_space_are_climbed_and_certified() -> None:
     x = planted(1_000, 50, 6, 0)
-    span = Span.of(embedded(x, 1, np.float64))
+    span = EmbeddingSpan.of(embedded(x, 1, np.float64))
     assert not lift(span, np.random.default_rng(0)).determined
     found, complete = exact(span, np.random.default_rng(0))
     assert not complete
@@ -216,7 +216,7 @@ def test_exact_cover_is_answered_by_it(seed: int) -> None:
     rng = np.random.default_rng(seed)
     elements = int(rng.integers(2, 7))
     sets = list({frozenset(rng.permutation(elements)[: rng.integers(1, 4)].tolist()): 0 for _ in range(6)})
-    found, complete = exact(Span.of(cover_matrix(elements, sets), affine=False), rng)
+    found, complete = exact(EmbeddingSpan.of(cover_matrix(elements, sets), affine=False), rng)
     assert complete
     assert bool(found.shape[1]) == covers(elements, sets)
 
@@ -224,7 +224,7 @@ def test_exact_cover_is_answered_by_it(seed: int) -> None:
 def test_columns_that_are_sums_of_others_are_left_out() -> None:
     one, two, three = np.eye(3).repeat(4, axis=0).T
     assert kinds(irreducible(np.array([one, two, three, one + two]).T)) == kinds(np.array([one, two, three]).T)
-    assert atoms(Span.of(np.ones((5, 2))), np.random.default_rng(0)).shape == (5, 0)
+    assert atoms(EmbeddingSpan.of(np.ones((5, 2))), np.random.default_rng(0)).shape == (5, 0)
 
 
 # --- with noise
@@ -237,7 +237,7 @@ def test_with_noise_ours_is_at_least_as_good_as_the_published_one(sigma: float) 
         x = planted(2_000, 7, 1, seed)
         rng = np.random.default_rng(seed)
         z = x @ rng.uniform(-0.4, 0.4, (7, 40)) + sigma * rng.standard_normal((2_000, 40))
-        best = cuts(Span.of(z, sd=sigma, affine=False), rng).columns[:, 0]
+        best = cuts(EmbeddingSpan.of(z, sd=sigma, affine=False), rng).columns[:, 0]
         near, _ = nearest(independent_columns(z, 7), 10, rng)
         ours.append(max(np.mean(best == x[:, 0]), np.mean(best != x[:, 0])))
         theirs.append(max(np.mean(near == x[:, 0]), np.mean(near != x[:, 0])))
@@ -249,7 +249,7 @@ def test_with_noise_ours_goes_where_enumeration_does_not() -> None:
     x = planted(4_000, 40, 1, 0)
     rng = np.random.default_rng(1)
     z = x @ rng.uniform(-0.4, 0.4, (40, 200)) + 0.1 * rng.standard_normal((4_000, 200))
-    best = cuts(Span.of(z, sd=0.1, affine=False), rng)
+    best = cuts(EmbeddingSpan.of(z, sd=0.1, affine=False), rng)
     assert max(np.mean(best.columns[:, 0] == x[:, 0]), np.mean(best.columns[:, 0] != x[:, 0])) > 0.99
     assert best.fits[0] < 1.25
 

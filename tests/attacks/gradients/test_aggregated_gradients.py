@@ -38,7 +38,7 @@ def guessed(defence: str = "secure_aggregation", bits: int = 32, **settings: obj
     federation = split_at_random(built_in("breast"), 15, np.random.default_rng(0))
     given = {"secure_aggregation": {"bits": bits}} if "+" in defence else {"bits": bits} if "secure" in defence else {}
     choice = {"width": 16, "outputs": 4, "batch_size": 5} | settings
-    protocol = defence_named(defence, **given).protect(SplitTraining(**choice))  # type: ignore[arg-type]
+    protocol = defence_named(defence, **given).protect(SplitTraining(**choice))
     others = federation.rows(np.arange(ROWS, 2 * ROWS))
     log = protocol.trusting(CODE).train(federation.rows(np.arange(ROWS)), others, np.random.default_rng(0))
     view = cut(log, THREATS["coordinator"], CODE)

@@ -8,18 +8,18 @@ import torch
 from torch import nn
 
 from plumbob.attacks.gradients._block_decoding import _fold, _inverse, _unfold, decodable, decode, telling
-from plumbob.attacks.gradients._network_blocks import Block
+from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 from plumbob.protocols.networks import precision
 
 ROWS = 6
 
 
-def block_of(pooled: bool, stride: int = 1, kernel: int = 5, channels: int = 96) -> Block:
+def block_of(pooled: bool, stride: int = 1, kernel: int = 5, channels: int = 96) -> ConvolutionBlock:
     conv = nn.Conv2d(3, channels, kernel, stride=stride, padding=kernel // 2).requires_grad_(False)
-    return Block("0", conv, nn.Identity() if stride > 1 else nn.ReLU(), nn.MaxPool2d(2) if pooled else None)
+    return ConvolutionBlock("0", conv, nn.Identity() if stride > 1 else nn.ReLU(), nn.MaxPool2d(2) if pooled else None)
 
 
-def own_gradients(block: Block, x: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
+def own_gradients(block: ConvolutionBlock, x: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
     """Each row's gradient of the convolution's weights, by autograd."""
     weight = block.conv.weight.clone().requires_grad_(True)
     found = []
@@ -75,7 +75,7 @@ def test_taps_that_leave_cells_out_are_not_decoded() -> None:
 def test_taps_are_left_out_only_where_the_others_cover_every_cell(kernel: int, side: int) -> None:
     """Without padding corners lie under one tap only, on either colour of the board."""
     conv = nn.Conv2d(3, 96, kernel).requires_grad_(False)
-    block, every = Block("0", conv, nn.ReLU(), None), np.arange(kernel**2)
+    block, every = ConvolutionBlock("0", conv, nn.ReLU(), None), np.arange(kernel**2)
     chosen = telling(block, (3, side, side), every)
     assert decodable(block, (3, side, side), torch.from_numpy(chosen))
     assert len(chosen) == len(every) or kernel % 2

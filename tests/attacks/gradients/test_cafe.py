@@ -15,17 +15,17 @@ from torch import Tensor
 
 from plumbob.attacks import attack_named, attacks
 from plumbob.attacks.gradients._gradient_matching import (
-    Batch,
     Dummies,
+    MadeUpBatch,
+    MatchingServer,
     Pairs,
     RowAdam,
-    Server,
     ServerAttack,
     squared,
     variation,
 )
-from plumbob.attacks.gradients.batch_norm_prior import Prior, moments
-from plumbob.attacks.gradients.cafe import Cafe, Optimizer, State
+from plumbob.attacks.gradients.batch_norm_prior import BatchNormStatistics, moments
+from plumbob.attacks.gradients.cafe import Cafe, CafeOptimizer, CafeState
 from plumbob.attacks.gradients.cafe_single_loop import CafeSingleLoop
 from plumbob.attacks.gradients.cosine_gradients import angle
 from plumbob.attacks.gradients.dlg import Dlg
@@ -74,7 +74,7 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def true_dummies(federation: Federation, server: Server) -> Dummies:
+def true_dummies(federation: Federation, server: MatchingServer) -> Dummies:
     """The true rows and labels."""
     dummies = Dummies.drawn(server, generator())
     for worker in server.uploads.attacked:
@@ -85,13 +85,13 @@ def true_dummies(federation: Federation, server: Server) -> Dummies:
     return dummies
 
 
-def at_the_truth(federation: Federation, view: View, round: int) -> Batch:
+def at_the_truth(federation: Federation, view: View, round: int) -> MadeUpBatch:
     """A batch of the true rows and labels."""
-    server = Server(view)
+    server = MatchingServer(view)
     return server.batch(true_dummies(federation, server), round)
 
 
-def true_layer(federation: Federation, server: Server) -> tuple[Tensor, Tensor]:
+def true_layer(federation: Federation, server: MatchingServer) -> tuple[Tensor, Tensor]:
     """V (as shares of a batch's mean) and H of the camera's first fully connected layer, from the truth."""
     module = server.modules[CAMERA]
     x = torch.from_numpy(federation[CAMERA].values).float().reshape(-1, 1, 8, 8)
@@ -127,10 +127,10 @@ def test_theorem_1s_hessian_is_the_printed_one_and_singular_where_batches_are_ev
 
 
 @pytest.mark.parametrize(("kind", "rate", "iterations"), [("adam", 1e-4, 3_000), ("sgd", 0.125, 600)])
-def test_step_1_finds_every_rows_gradient(kind: Optimizer, rate: float, iterations: int) -> None:
+def test_step_1_finds_every_rows_gradient(kind: CafeOptimizer, rate: float, iterations: int) -> None:
     federation, view = pictures()
-    server = Server(view)
-    layer = State(Cafe(), server, generator()).layers[CAMERA]
+    server = MatchingServer(view)
+    layer = CafeState(Cafe(), server, generator()).layers[CAMERA]
     true, _ = true_layer(federation, server)
     before = float((layer.v.values - true).norm())
     for iteration in range(iterations):
@@ -139,15 +139,15 @@ def test_step_1_finds_every_rows_gradient(kind: Optimizer, rate: float, iteratio
 
 
 def test_step_1_does_not_overshoot_at_any_rate() -> None:
-    layer = State(Cafe(), Server(pictures()[1]), generator()).layers[CAMERA]
+    layer = CafeState(Cafe(), MatchingServer(pictures()[1]), generator()).layers[CAMERA]
     first = layer.descend_v(0, 100.0, "sgd")
     assert layer.descend_v(0, 100.0, "sgd") < 1e-9 * first
 
 
 def test_step_2_finds_what_rows_put_into_the_layer() -> None:
     federation, view = pictures()
-    server = Server(view)
-    layer = State(Cafe(), server, generator()).layers[CAMERA]
+    server = MatchingServer(view)
+    layer = CafeState(Cafe(), server, generator()).layers[CAMERA]
     true_v, true_h = true_layer(federation, server)
     layer.v.values.copy_(true_v)
     before = float((layer.h.values - true_h).norm())
@@ -183,8 +183,8 @@ def test_without_the_inner_representation_pictures_are_worse() -> None:
 
 @pytest.mark.parametrize(("xi", "counts"), [(0.0, True), (1e6, False)])
 def test_total_variation_counts_only_above_xi(xi: float, counts: bool) -> None:
-    server = Server(pictures()[1])
-    state = State(Cafe(alpha=0, gamma=0, beta=0.5, xi=xi), server, generator())
+    server = MatchingServer(pictures()[1])
+    state = CafeState(Cafe(alpha=0, gamma=0, beta=0.5, xi=xi), server, generator())
     batch = server.batch(state.dummies, 0)
     expected = 0.5 * float(variation(batch.inputs[CAMERA]).detach()) if counts else 0.0
     assert float(state.objective(batch).detach()) == pytest.approx(expected)
@@ -211,7 +211,7 @@ def test_known_columns_are_used_as_they_are(threat: str) -> None:
 
 
 def test_large_matrices_drop_out_of_rounds_that_did_not_keep_them() -> None:
-    server = Server(pictures("trimmed")[1])
+    server = MatchingServer(pictures("trimmed")[1])
     assert len(server.kept(0)) == len(server.kept(47)) + 1
     kept = {parameter.numel(): len(real) for parameter, real, _ in server.kept(47)}
     assert kept[24 * 48 * 25] == 24 * 48 * 5
@@ -227,7 +227,7 @@ def test_an_attack_runs_on_what_was_kept() -> None:
 
 def test_of_tables_steps_1_and_2_give_the_columns() -> None:
     federation, view = table("coordinator")
-    state = State(Cafe(), Server(view), generator())
+    state = CafeState(Cafe(), MatchingServer(view), generator())
     assert not state.dummies.data
 
     def error() -> float:
@@ -255,13 +255,13 @@ def test_labels_are_claimed_of_rows_that_were_in_a_batch() -> None:
     guess = Dlg(iterations=1).run(view, np.random.default_rng(0))
     assert guess.labels is not None
     claimed = np.flatnonzero(guess.labels >= 0)
-    np.testing.assert_array_equal(claimed, Server(view).batches[0].numpy())
+    np.testing.assert_array_equal(claimed, MatchingServer(view).batches[0].numpy())
 
 
 def test_a_single_loop_leaves_out_a_step_that_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CafeSingleLoop, "bounds", (inf, inf))
     attack = CafeSingleLoop(iterations=6)
-    layer = (state := State(attack, Server(pictures()[1]), generator())).layers[CAMERA]
+    layer = (state := CafeState(attack, MatchingServer(pictures()[1]), generator())).layers[CAMERA]
     seen = [(layer.v.values.clone(), layer.h.values.clone()) for _ in attack._steps(state)]
     same = [all(torch.equal(a, b) for a, b in zip(one, two, strict=True)) for one, two in pairwise(seen)]
     assert same == [False, False, False, True, True]  # 16 rows are four batches of 4
@@ -285,12 +285,12 @@ def test_moments_are_of_channels() -> None:
 
 def test_usual_feature_maps_are_those_of_auxiliary_rows() -> None:
     federation, view = pictures()
-    rows = Server(view).batches[0].numpy()
+    rows = MatchingServer(view).batches[0].numpy()
     granted = replace(view, auxiliary=federation.values[rows])
 
     def misfit(view: View) -> float:
-        dummies = true_dummies(federation, server := Server(view))
-        prior = Prior(server, view, generator())
+        dummies = true_dummies(federation, server := MatchingServer(view))
+        prior = BatchNormStatistics(server, view, generator())
         return float(prior.misfit(server.batch(dummies, 0)).detach())
 
     assert misfit(granted) < 1e-6 * misfit(view)
@@ -299,7 +299,7 @@ def test_usual_feature_maps_are_those_of_auxiliary_rows() -> None:
 def test_steps_1_and_2_may_take_more_iterations_than_step_3() -> None:
     taken: list[tuple[str, int]] = []
 
-    class Counting(State):
+    class Counting(CafeState):
         def first(self, iteration: int) -> float:
             taken.append(("I", iteration))
             return 0.0
@@ -309,7 +309,7 @@ def test_steps_1_and_2_may_take_more_iterations_than_step_3() -> None:
             return 0.0
 
     attack = Cafe(iterations=2, earlier=3)
-    third = list(attack._steps(Counting(attack, Server(pictures()[1]), generator())))
+    third = list(attack._steps(Counting(attack, MatchingServer(pictures()[1]), generator())))
     assert taken == [("I", 0), ("I", 1), ("I", 2), ("II", 0), ("II", 1), ("II", 2)]
     assert third == [0, 1]
     with pytest.raises(BadInput, match="expected no value for a single loop"):

@@ -34,7 +34,7 @@ ROWS = 20
 def trained(table: Table, **changed: object) -> Transcript:
     federation = split_into_tiles(table, 4)
     choice = {"width": 32, "outputs": 8, "batch_size": 5, "rounds": 60} | changed
-    protocol = HiddenIndices().protect(SplitTraining(**choice))  # type: ignore[arg-type]
+    protocol = HiddenIndices().protect(SplitTraining(**choice))
     others = federation.rows(np.arange(ROWS, len(federation)))
     return protocol.train(federation.rows(np.arange(ROWS)), others, np.random.default_rng(0))
 

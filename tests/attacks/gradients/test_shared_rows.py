@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbob.attacks.gradients._row_gradients import Inputs
-from plumbob.attacks.gradients._shared_rows import Span, crossings, met
+from plumbob.attacks.gradients._shared_rows import RoundSpan, crossings, met
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.data import registry
 from plumbob.federation import split_at_random
@@ -21,13 +21,13 @@ ROWS, UNITS = 24, 30
 
 def spans(
     rng: np.random.Generator, x: np.ndarray, batch: int, rounds: int, dead: float = 0.0, dtype: type = np.float32
-) -> list[Span]:
+) -> list[RoundSpan]:
     """Rounds of a layer whose parameters are new in each; a share of the rows sends nothing up."""
     made = []
     for _ in range(rounds):
         rows = np.sort(rng.permutation(len(x))[:batch])
         above = rng.standard_normal((batch, UNITS)) * (rng.random((batch, 1)) >= dead)
-        made.append(Span.of(rows, (above.T @ x[rows]).astype(dtype), above.sum(axis=0).astype(dtype)))
+        made.append(RoundSpan.of(rows, (above.T @ x[rows]).astype(dtype), above.sum(axis=0).astype(dtype)))
     return [span for span in made if span is not None]
 
 
@@ -69,7 +69,7 @@ def test_rows_that_always_come_together_are_not_told_apart() -> None:
     for _ in range(30):
         rows = np.array([0, 1, *(2 + rng.permutation(4)[:2])]) if rng.random() < 0.5 else 2 + rng.permutation(4)[:2]
         above = rng.standard_normal((len(rows), UNITS))
-        made.append(Span.of(rows, (above.T @ x[rows]).astype(np.float32), above.sum(axis=0).astype(np.float32)))
+        made.append(RoundSpan.of(rows, (above.T @ x[rows]).astype(np.float32), above.sum(axis=0).astype(np.float32)))
     found = met([span for span in made if span is not None], 6, 12)
     np.testing.assert_array_equal(found.found, [False, False, True, True, True, True])
     assert off(found, x) < 1e-4

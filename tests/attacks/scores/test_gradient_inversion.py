@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from plumbob.attacks.scores.equation_solving import EquationSolving
-from plumbob.attacks.scores.gradient_inversion import GradientInversion, Loss, distances
+from plumbob.attacks.scores.gradient_inversion import GradientInversion, InversionLoss, distances
 from plumbob.errors import BadInput
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
@@ -48,7 +48,9 @@ def scores_of(view: View, values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("loss", ["mse", "kld"])
 @pytest.mark.parametrize(("unknown", "classes"), [(1, 2), (2, 3), (3, 4), (2, 5)])
-def test_agrees_with_equation_solving_where_the_answer_is_unique(loss: Loss, unknown: int, classes: int) -> None:
+def test_agrees_with_equation_solving_where_the_answer_is_unique(
+    loss: InversionLoss, unknown: int, classes: int
+) -> None:
     log = world(table=made_table(classes=classes), unknown=unknown)
     view = cut(log, LUO2021)
     solved = EquationSolving().run(view, np.random.default_rng(0)).values
@@ -102,7 +104,7 @@ def test_withheld_rows_stay_at_the_start() -> None:
 
 
 @pytest.mark.parametrize("loss", ["mse", "kld"])
-def test_distances_are_zero_at_the_seen_scores_and_positive_elsewhere(loss: Loss) -> None:
+def test_distances_are_zero_at_the_seen_scores_and_positive_elsewhere(loss: InversionLoss) -> None:
     logits = torch.tensor(np.random.default_rng(0).normal(size=(5, 4)))
     seen = torch.softmax(logits, dim=1)
     assert distances(logits, seen, loss).numpy() == pytest.approx(np.zeros(5), abs=1e-12)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
 from plumbob.attacks import attacks
+from plumbob.attacks.scores import _box_equations, posterior_mean
 from plumbob.attacks.scores._box_equations import (
     condition,
     cut_normal,
@@ -213,3 +214,39 @@ def test_nothing_known_and_nothing_told_is_survived() -> None:
     assert (left > 0).all()
     fitted = cell_covariance(np.empty((0, 3)), empty, empty, mean, Places(np.arange(0), np.arange(3)))
     assert np.isfinite(fitted).all()
+
+
+def uniform(rows: int, known: int, unknown: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Places]:
+    """Equations, what they say, known columns and places of a table of uniform cells."""
+    rng = np.random.default_rng(5)
+    table, left = rng.random((rows, known + unknown)), rng.normal(size=(2, unknown))
+    places = Places(np.arange(known), np.arange(known, known + unknown))
+    return left, table[:, known:] @ left.T, table[:, :known], places
+
+
+@pytest.mark.parametrize("together", [1, 7, 32])
+def test_rows_solved_in_chunks_are_those_solved_at_once(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_box_equations, "SETTLED_MEAN_CHANGE", 0.0)  # a chunk may settle early: not here
+    left, right, own, places = uniform(rows=60, known=8, unknown=9)
+
+    def found() -> tuple[float, np.ndarray]:
+        weight = posterior_mean.blend_weight(left, own, places, np.random.default_rng(0))
+        values = posterior_mean.solve(left, right, own, np.zeros(9), np.ones(9), places, np.random.default_rng(0))
+        return weight, values
+
+    weight, values = found()
+    assert 0.0 < weight < 1.0
+    monkeypatch.setattr(posterior_mean, "ROWS_TOGETHER", together)
+    chunked_weight, chunked_values = found()
+    assert chunked_weight == pytest.approx(weight, rel=1e-9)
+    assert chunked_values == pytest.approx(values, abs=1e-9)
+
+
+def test_450_hidden_columns_are_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posterior_mean, "COVARIANCE_CELLS", 4 * 100**2)  # chunks of few rows, at few rows in all
+    left, right, own, places = uniform(rows=7, known=130, unknown=450)
+    rng = np.random.default_rng(0)
+    values = posterior_mean.solve(left, right, own, np.zeros(450), np.ones(450), places, rng)
+    assert values.min() >= 0
+    assert values.max() <= 1
+    assert np.abs(values @ left.T - right).max() < 1e-6

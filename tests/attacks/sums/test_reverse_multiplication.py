@@ -29,7 +29,7 @@ def trained(table: Table, own: int, parties: int = 1, **choices: object) -> Tran
     made = {"key_bits": 0, "batch_size": 40, "epochs": 12, "learning_rate": 0.3} | choices
     whole = federation(table, own, parties)
     cutoff = int(0.8 * len(whole))
-    protocol = EncryptedLogisticRegression(**made)  # type: ignore[arg-type]
+    protocol = EncryptedLogisticRegression(**made)
     return protocol.train(
         whole.rows(np.arange(cutoff)), whole.rows(np.arange(cutoff, len(whole))), np.random.default_rng(1)
     )

@@ -20,8 +20,8 @@ from plumbob.attacks.sums.reverse_sum import Magic, ReverseSum
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.protocols.sums._gradient_plaintexts import HiddenCode
-from plumbob.protocols.sums._hidden_codes import LabelledGroups, MagicNumbers, labels_of
+from plumbob.protocols.gradient_plaintexts import HiddenCode
+from plumbob.protocols.hidden_codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View, cut
@@ -199,7 +199,7 @@ def test_histograms_of_nodes_tell_more_than_the_root() -> None:
     log = trained(code=LabelledGroups(size=20, width=10, space=50), packed=False, trees=1, depth=4)
     view, truth = cut(log, THREAT), log.sealed("passive")["bins"]
     right = [
-        int((CodeDecoding(nodes=nodes).run(view, np.random.default_rng(0)).orders.bins == truth).sum())  # type: ignore[union-attr]
+        int((CodeDecoding(nodes=nodes).run(view, np.random.default_rng(0)).orders.bins == truth).sum())
         for nodes in (False, True)
     ]
     assert right[1] > right[0]

@@ -275,7 +275,7 @@ def test_sparse_gradients_keep_the_largest_share() -> None:
 @pytest.mark.parametrize("stochastic", [False, True])
 def test_quantised_gradients_take_so_many_levels(bits: int, stochastic: bool) -> None:
     true = np.random.default_rng(0).uniform(-1, 1, size=(50, 40))
-    guard = defence_named("quantised_gradients", bits=bits, stochastic=stochastic).begin(outline())  # type: ignore[attr-defined]
+    guard = defence_named("quantised_gradients", bits=bits, stochastic=stochastic).begin(outline())
     rounded = guard.upload(upload({"w": true}), np.random.default_rng(0))["w"].numpy()
     assert len(np.unique(rounded.round(5))) == 2**bits
     if stochastic:
@@ -290,7 +290,7 @@ def test_quantised_gradients_take_so_many_levels(bits: int, stochastic: bool) ->
 
 
 def test_hidden_rows_are_as_many_different_and_not_those_asked_for() -> None:
-    guard, rng = defence_named("hidden_indices").begin(outline()), np.random.default_rng(0)  # type: ignore[attr-defined]
+    guard, rng = defence_named("hidden_indices").begin(outline()), np.random.default_rng(0)
     asked = np.arange(10)
     taken = [guard.rows(asked, 100, number, rng) for number in range(400)]
     assert all(len(set(rows.tolist())) == 10 for rows in taken)

@@ -116,7 +116,7 @@ def test_codewords_are_calibrated_on_the_rows_they_were_made_from() -> None:
 
 def test_a_codebook_needs_the_protocol_that_it_protects() -> None:
     with pytest.raises(BadInput, match="expected a model trained by the protocol that `protect` returned"):
-        Codebook().release(LogisticRegression(), LogisticRegression().fit(*_small()), None)  # type: ignore[arg-type]
+        Codebook().release(LogisticRegression(), LogisticRegression().fit(*_small()), None)
 
 
 def test_watching_the_training_does_not_change_the_model() -> None:

@@ -14,12 +14,12 @@ from plumbob.crypto.plain import integers
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split
 from plumbob.protocols import PROTOCOLS
-from plumbob.protocols.sums._taylor_regression import Rule, members, partition
 from plumbob.protocols.sums.encrypted_logistic_regression import (
     EncryptedLogisticRegression,
     opened_batch,
     plaintext_taylor,
 )
+from plumbob.protocols.taylor_regression import Rule, members, partition
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.worlds import made_table
@@ -35,7 +35,7 @@ def parties(rows: int = 60, passive: int = 1, classes: int = 2, seed: int = 0) -
 
 def run(passive: int = 1, classes: int = 2, rows: int = 60, **choices: object) -> Transcript:
     made = {"key_bits": 0, "batch_size": 20, "epochs": 3, "learning_rate": 0.3} | choices
-    return EncryptedLogisticRegression(**made).train(*parties(rows, passive, classes), np.random.default_rng(3))  # type: ignore[arg-type]
+    return EncryptedLogisticRegression(**made).train(*parties(rows, passive, classes), np.random.default_rng(3))
 
 
 def weights(log: Transcript) -> np.ndarray:
@@ -139,7 +139,7 @@ def test_no_part_of_a_private_key_is_in_a_transcript_or_its_files(
         assert n in files  # what is public is found in this way, so what is private would be
         for secret in (int(pair._p), int(pair._q)):
             for order in ("big", "little"):
-                assert secret.to_bytes(64, order) not in files  # type: ignore[arg-type]
+                assert secret.to_bytes(64, order) not in files
 
 
 def test_what_is_sent_twice_looks_different_each_time() -> None:

@@ -11,8 +11,8 @@ import pytest
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, split_at_random
 from plumbob.protocols import PROTOCOLS
-from plumbob.protocols.sums._gradient_plaintexts import Layout
-from plumbob.protocols.sums._histogram_boosting import Bins, edges_of, gradients
+from plumbob.protocols.gradient_plaintexts import Layout
+from plumbob.protocols.histogram_boosting import Bins, edges_of, gradients
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
@@ -27,7 +27,7 @@ def parties(rows: int = 200, classes: int = 2) -> tuple[Federation, Federation]:
 
 def trained(seed: int = 0, rows: int = 200, **settings: object) -> Transcript:
     chosen = {"trees": 2, "depth": 3, "bins": 8, "key_bits": 0} | settings
-    return SecureBoost(**chosen).train(*parties(rows), np.random.default_rng(seed))  # type: ignore[arg-type]
+    return SecureBoost(**chosen).train(*parties(rows), np.random.default_rng(seed))
 
 
 def trees(log: Transcript) -> dict[str, bytes]:
@@ -157,11 +157,11 @@ def test_one_tree_of_squared_loss_predicts_means() -> None:
 def test_bins_are_ordered_and_at_most_so_many(rule: str) -> None:
     rng = np.random.default_rng(3)
     for column in (rng.normal(size=500), rng.integers(0, 5, size=500).astype(float), np.ones(500)):
-        edges = edges_of(column, 32, rule)  # type: ignore[arg-type]
+        edges = edges_of(column, 32, rule)
         assert (np.diff(edges) > 0).all()
         assert len(edges) < 32
         assert len(edges) < len(np.unique(column))
-    assert len(edges_of(rng.normal(size=5_000), 32, rule)) == 31  # type: ignore[arg-type]
+    assert len(edges_of(rng.normal(size=5_000), 32, rule)) == 31
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_bins_are_ordered_and_at_most_so_many(rule: str) -> None:
 )
 def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        SecureBoost(**settings)  # type: ignore[arg-type]
+        SecureBoost(**settings)
 
 
 def test_logistic_loss_refuses_three_classes() -> None:
@@ -185,7 +185,7 @@ def test_logistic_loss_refuses_three_classes() -> None:
 
 
 def test_a_plaintext_too_small_is_refused_before_work_starts() -> None:
-    from plumbob.protocols.sums._hidden_codes import MagicNumbers
+    from plumbob.protocols.hidden_codes import MagicNumbers
 
     with pytest.raises(BadInput, match="do not fit into a plaintext"):
         trained(key_bits=1_024, packed=True, precision=53, code=MagicNumbers())

@@ -39,9 +39,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """All processes that a test started."""
     found: list[subprocess.Popen[bytes]] = []
 
-    class Noted(subprocess.Popen):  # type: ignore[type-arg]
+    class Noted(subprocess.Popen):
         def __init__(self, *args: object, **settings: object) -> None:
-            super().__init__(*args, **settings)  # type: ignore[call-overload]
+            super().__init__(*args, **settings)
             found.append(self)
 
     monkeypatch.setattr(processes.subprocess, "Popen", Noted)
@@ -156,4 +156,4 @@ def test_without_xgboost_one_sentence_says_what_to_install(monkeypatch: pytest.M
 @pytest.mark.parametrize("settings", [{"trees": 0}, {"method": "exact"}, {"predict": "yes"}, {"timeout": 0}])
 def test_wrong_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(BadInput, match=f"xgboost: {next(iter(settings))}"):
-        XgboostColumns(**settings)  # type: ignore[arg-type]
+        XgboostColumns(**settings)

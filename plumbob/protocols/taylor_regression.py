@@ -19,7 +19,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 
-Integers = NDArray[Any]  # Python integers of any size
+BigIntegers = NDArray[Any]  # Python integers of any size
 
 
 @dataclass(frozen=True)
@@ -42,27 +42,29 @@ class Rule:
     def rate(self, epoch: int) -> float:
         return self.learning_rate / (1.0 + self.decay * epoch)
 
-    def encode(self, values: FloatArray) -> Integers:
+    def encode(self, values: FloatArray) -> BigIntegers:
         """round(2^f x), ties to even; exact for all values whose integer a float can hold."""
         scaled = np.rint(np.ldexp(values, self.fraction_bits))
         if np.abs(scaled).max(initial=0.0) >= 2.0**62:
             raise BadInput(
                 f"fixed point of {self.fraction_bits} bits: a column reaches {np.abs(values).max():g}; scale it to 0..1"
             )
-        whole: Integers = scaled.astype(np.int64).astype(object)
+        whole: BigIntegers = scaled.astype(np.int64).astype(object)
         return whole
 
-    def decode(self, integers: Integers, factors: int = 1) -> FloatArray:
+    def decode(self, integers: BigIntegers, factors: int = 1) -> FloatArray:
         scale = 1 << (factors * self.fraction_bits)
         flat = [int(value) / scale for value in integers.ravel()]
         return np.array(flat, dtype=np.float64).reshape(integers.shape)
 
-    def signs(self, targets: IntArray) -> Integers:
+    def signs(self, targets: IntArray) -> BigIntegers:
         """-2^(2f+1) y."""
-        signs: Integers = targets.astype(object) * -(1 << (2 * self.fraction_bits + 1))
+        signs: BigIntegers = targets.astype(object) * -(1 << (2 * self.fraction_bits + 1))
         return signs
 
-    def stepped(self, weights: Integers, gradient: Integers, rows: int, epoch: int, last_is_bias: bool) -> Integers:
+    def stepped(
+        self, weights: BigIntegers, gradient: BigIntegers, rows: int, epoch: int, last_is_bias: bool
+    ) -> BigIntegers:
         """The next weights (models x columns), rounded half up; a bias in the last column is not penalised."""
         unit = 4 * rows << (2 * self.fraction_bits)
         rate, rate_unit = self.rate(epoch).as_integer_ratio()
@@ -72,7 +74,7 @@ class Rule:
             shrunk[:, -1] = 0
         top = (gradient * penalty_unit + shrunk) * rate
         bottom = rate_unit * penalty_unit * unit
-        stepped: Integers = weights - (2 * top + bottom) // (2 * bottom)
+        stepped: BigIntegers = weights - (2 * top + bottom) // (2 * bottom)
         return stepped
 
 

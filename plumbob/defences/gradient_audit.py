@@ -1,29 +1,24 @@
-"""Does an active party of SecureBoost hide something in its gradients? What an auditor can prove, and what a party can test.
+"""Does an active party of SecureBoost hide something in its gradients? What an auditor can prove.
 
 An auditor who is shown the label and the opened sums knows every gradient: it follows from the label and the trees so far.
 So each sum has one right value, to the last bit, and a code shows as a difference. Nobody else can do that: a passive party
-sees ciphertexts only, which hide a code as well as they hide the label. One thing it can test alone. Before the first tree
-all scores are equal, so all second gradients are too: [[h_i - h_0]] are encryptions of 0, any weighted sum of them is, and
-the key holder can open that sum in a way that can be checked, without telling anything about a label.
+sees ciphertexts only, which hide a code as well as they hide the label.
 """
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.crypto import paillier, plain
+from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.federation import IntArray
 from plumbob.known_defences import KnownDefences
-from plumbob.protocols.sums import _histogram_boosting as boosting
-from plumbob.protocols.sums._gradient_plaintexts import Layout
-from plumbob.protocols.sums._histogram_boosting import Loss
+from plumbob.protocols import histogram_boosting as boosting
+from plumbob.protocols.gradient_plaintexts import Layout
+from plumbob.protocols.histogram_boosting import BoostingLoss
 from plumbob.transcript import COORDINATOR, Transcript
-
-_WEIGHT_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class TreeAudit:
         return self.unexplained == 0
 
 
-def audit_gradients(transcript: Transcript, loss: Loss = "logistic") -> list[TreeAudit]:
+def audit_gradients(transcript: Transcript, loss: BoostingLoss = "logistic") -> list[TreeAudit]:
     """Every tree's sums at the root against those of the gradients that label and model give.
 
     For boosted trees on all rows, without blinding or noise: those change the sums on purpose.
@@ -71,20 +66,6 @@ def audit_gradients(transcript: Transcript, loss: Loss = "logistic") -> list[Tre
         found.append(TreeAudit(tree, len(wrong), len(differences), max(wrong, default=0)))
         scores = scores + weight[leaves]
     return found
-
-
-def equal_second_gradients(gradients: plain.Batch, key: plain.KeyPair) -> bool:
-    """What a passive party may ask before the first tree, when [[h]] came in ciphertexts of their own: is every h the same?
-
-    It sends one ciphertext, the sum of [[h_i - h_0]] with random weights; the key holder answers with the number inside and
-    the mask. An honest answer is 0, which tells nothing; a code in any h escapes with a chance of 2^-64.
-    """
-    if not isinstance(gradients, paillier.Ciphertexts) or not isinstance(key, paillier.PrivateKey):
-        return len(set(gradients.values)) == 1  # without encryption all is in the open
-    weights = [secrets.randbits(_WEIGHT_BITS) for _ in range(len(gradients))]
-    challenge = ((gradients * weights).sum() - gradients[0] * sum(weights)).rerandomised()
-    answer = key.decrypt(challenge)
-    return answer == [0] and key.public.opens(challenge, answer, key.masks(challenge))
 
 
 def _bin_counts(transcript: Transcript) -> dict[str, list[int]]:

@@ -19,7 +19,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest, whole
 from plumbob.federation import IntArray
-from plumbob.protocols.sums._gradient_plaintexts import HiddenCode
+from plumbob.protocols.gradient_plaintexts import HiddenCode
 
 SPACE = 960  # bits below a 64-bit gradient in a plaintext of 1,024
 _TABLE_6 = {(2, 4): 944}  # the one capacity of Table 6 that 15 random bits for each supergroup do not explain

@@ -20,9 +20,9 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.scores._trees import ABSENT
+from plumbob.protocols.trees import ABSENT
 
-Loss = Literal["logistic", "squared"]
+BoostingLoss = Literal["logistic", "squared"]
 Binning = Literal["fate", "quantile"]
 _HALF = 32  # bits of the lower half of a gradient: sums of halves stay below 2^53 and are exact as floats
 
@@ -66,7 +66,7 @@ class Bins:
         return np.array([len(ends) + 1 for ends in self.edges], dtype=np.int64)
 
 
-def gradients(loss: Loss, label: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+def gradients(loss: BoostingLoss, label: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """First and second derivative of the loss by the score, row by row."""
     if loss == "squared":
         return scores - label, np.ones_like(label)
@@ -160,7 +160,7 @@ class HistogramModel:
     threshold: FloatArray
     weight: FloatArray  # of leaves, shrunk
     start: float
-    loss: Loss
+    loss: BoostingLoss
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -192,7 +192,7 @@ class HistogramModel:
         return np.stack([1 - chance, chance], axis=1)
 
 
-def empty(trees: int, depth: int, start: float, loss: Loss) -> HistogramModel:
+def empty(trees: int, depth: int, start: float, loss: BoostingLoss) -> HistogramModel:
     """Room for trees: all nodes absent."""
     shape = trees, 2 ** (depth + 1) - 1
     return HistogramModel(
@@ -200,7 +200,7 @@ def empty(trees: int, depth: int, start: float, loss: Loss) -> HistogramModel:
     )
 
 
-def target(loss: Loss, label: IntArray, classes: int) -> FloatArray:
+def target(loss: BoostingLoss, label: IntArray, classes: int) -> FloatArray:
     """The label as the number that a score shall come to; for squared loss class c is the number c."""
     if loss == "logistic" and classes != 2:
         raise BadInput(

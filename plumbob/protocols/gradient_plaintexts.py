@@ -18,7 +18,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import IntArray
 from plumbob.identity import Identified
 
-FINEST = 53  # bits after the binary point of a gradient: a float's own
+FLOAT_FRACTION_BITS = 53  # bits after the binary point of a gradient: a float's own
 
 
 class HiddenCode(Identified, ABC):
@@ -65,7 +65,7 @@ class Layout:
         above = max(1, int(np.ceil(largest))).bit_length() + rows.bit_length() + 1
         lowest = low + guard if low else 0
         spare = (room - lowest) // (2 if packed else 1) - above
-        fine = min(FINEST, spare) if precision is None else precision
+        fine = min(FLOAT_FRACTION_BITS, spare) if precision is None else precision
         if fine > spare or fine < 8:
             raise BadInput(
                 f"secure boost: gradients of {max(fine, 8)} bits, {above} bits for sums and {lowest:,} bits below do not fit "

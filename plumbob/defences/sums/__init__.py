@@ -1,1 +1,0 @@
-"""Defences of encrypted training: whether an active party hides something in its gradients."""

@@ -1,0 +1,104 @@
+"""Score claims about branches: on which side of a tree's thresholds a row's values lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbob.attacks.base import Branches
+from plumbob.federation import BoolArray
+from plumbob.scoring import metrics
+from plumbob.scoring.score import ColumnScore, Score, Truth, received_scores, share_removed, total_gain
+from plumbob.threats import View
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Rows x thresholds: which sides were claimed and wrong, by the attack, on random paths, and of the more frequent side."""
+
+    spoken: BoolArray
+    wrong: BoolArray
+    random_spoken: BoolArray
+    random_wrong: BoolArray
+    usual_wrong: BoolArray
+
+    def rates(self, mine: BoolArray | slice) -> dict[str, float]:
+        """How often the baselines are wrong at these thresholds."""
+        return {
+            "random_path": _rate(self.random_wrong[:, mine], self.random_spoken[:, mine]),
+            "best_constant": _rate(self.usual_wrong[:, mine], self.spoken[:, mine]),
+        }
+
+
+def score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.Generator) -> Score:
+    """Correct branching rate: the share of claimed sides that are true (luo2021, Section VI-A)."""
+    claimed = branches.paths[branches.chosen]
+    side = np.where(truth.values[:, branches.column] <= branches.threshold, 1, 2).astype(np.int8)
+    spoken = claimed > 0
+    random_paths = branches.paths[rng.integers(len(branches.paths), size=len(claimed))]
+    random_spoken = random_paths > 0
+    usual = np.where((side == 1).mean(axis=0) >= 0.5, 1, 2)  # known to scoring only
+    sides = _Sides(
+        spoken,
+        spoken & (claimed != side),
+        random_spoken,
+        random_spoken & (random_paths != side),
+        spoken & (usual != side),
+    )
+    totals = sides.rates(slice(None))
+    error = _rate(sides.wrong, spoken)
+    row_rates = sides.wrong.sum(axis=1) / np.maximum(1, spoken.sum(axis=1))
+    low, middle, high = np.quantile(row_rates, [0.05, 0.5, 0.95])
+    return Score(
+        metric="branches",
+        error=error,
+        baselines=totals,
+        gain=total_gain(error, totals),
+        r2=0.0,
+        bound=metrics.norm_bound(truth.values),
+        sharp_bound=metrics.sharp_bound(truth.values),
+        attack_accuracy=None,
+        constant_accuracy=None,
+        row_error_quantiles=(float(low), float(middle), float(high)),
+        candidates=float(branches.candidates.mean()),
+        rows=len(truth.values),
+        columns=_branch_columns(branches, sides, truth, view),
+    )
+
+
+def _branch_columns(branches: Branches, sides: _Sides, truth: Truth, view: View) -> tuple[ColumnScore, ...]:
+    """The thresholds of every column by themselves."""
+    own_correlation = metrics.mean_correlation(view.own, truth.values)
+    score_correlation = metrics.mean_correlation(received_scores(view), truth.values)
+    columns = []
+    for j, name in enumerate(truth.names):
+        mine = branches.column == j
+        spoken, wrong = sides.spoken[:, mine], sides.wrong[:, mine]
+        claims, rates = int(spoken.sum()), sides.rates(mine)
+        best = min(rates, key=lambda baseline: rates[baseline])
+        missed = sides.usual_wrong[:, mine].sum(axis=1).astype(np.float64)
+        if best == "random_path":  # which makes other claims: its rate on ours
+            missed = rates[best] * spoken.sum(axis=1)
+        gain, gain_error = share_removed(wrong.sum(axis=1).astype(np.float64), missed)
+        error = _rate(wrong, spoken)
+        columns.append(
+            ColumnScore(
+                name=name,
+                error=error if claims else 0.0,
+                best_baseline=best,
+                baseline_error=rates[best] if claims else 0.0,
+                gain=gain,
+                gain_error=gain_error,
+                exact=1 - error if claims else 0.0,
+                own_correlation=float(own_correlation[j]),
+                score_correlation=float(score_correlation[j]),
+                claims=claims,
+            )
+        )
+    return tuple(columns)
+
+
+def _rate(hits: BoolArray, tries: BoolArray) -> float:
+    total = int(tries.sum())
+    return int(hits.sum()) / total if total else 0.0
