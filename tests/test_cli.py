@@ -154,7 +154,7 @@ def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
         ("unknown: [0.1]\ntrain_share: 0.95", "a verdict needs at least 50"),
         ("unknown: [0.1]\nthreats: [collusion]", "needs a passive party that colludes"),
         ("unknown: [0.1]\nthreats: [{name: x, auxiliary_rows: 100000}]", "only 284 exist"),
-        ("unknown: [0.1]\nthreats: [active-black-box]", "no attack of this plan applies"),
+        ("unknown: [0.1]\nthreats: [active-black-box]", "no attack of this plan fits"),
         ("unknown: [0.1]\ndefences: [{name: dp_sgd, settings: {epsilon: 0}}]", "expected an epsilon above 0, got 0"),
         ("unknown: [0.1]\ndefences: [{name: noise, settings: {repeats: 0}}]", "from 1 to 10,000, got 0"),
     ],
