@@ -12,6 +12,7 @@ from plumbob.auditing.frontier import Mark, Option, dominates, estimate, frontie
 from plumbob.auditing.gate import Gate
 from plumbob.auditing.summarise import summarise
 from plumbob.report.answer import answers, how
+from plumbob.scoring.levels import Level
 from tests.report import samples
 
 
@@ -26,7 +27,7 @@ def option(
     """An option with one mark; several numbers are several trials."""
     accuracies = accuracy if isinstance(accuracy, list) else [accuracy]
     leaks = leak if isinstance(leak, list) else [leak]
-    found = level or ("leak" if max(leaks) > 0 else "none")
+    found = Level(level or ("leak" if max(leaks) > 0 else "none"))
     error, hits = estimate({0: 0.02}), estimate({0: 0.8})
     mark = Mark(
         threat="active" if white else "dark",

@@ -145,7 +145,7 @@ def test_the_gate_is_in_the_report_with_values_and_limits() -> None:
     page = render(findings, About(title="t", question="", plan="", notes=[], command="", gate=judged))
     assert "✗ failed" in page
     assert "✓ passed" in page
-    assert "no attack of this plan fits: <bdi>nowhere" in page
+    assert "no attack of this plan applies: <bdi>nowhere" in page
 
 
 def test_before_and_after_say_what_remains() -> None:
