@@ -20,17 +20,28 @@ class Later(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # who looks into modules is not to load them
             raise AttributeError(name)
-        value = getattr(importlib.import_module(self.__name__), name)
+        module = importlib.import_module(self.__name__)
+        if not hasattr(module, name):  # a part that is loaded by its own name
+            importlib.import_module(f"{self.__name__}.{name}")
+        value = getattr(module, name)
         setattr(self, name, value)
         return value
 
 
 if TYPE_CHECKING:
+    import dp_accounting as dp_accounting
+    import flint as flint
+    import mpyc as mpyc
+    import opacus as opacus
+    import sklearn as sklearn
     import torch as torch
+    import xgboost as xgboost
     from scipy import stats as stats
     from torch import Tensor as Tensor
     from torch import nn as nn
     from torch.nn import functional as functional
 else:
-    torch, nn, functional, stats = map(Later, ("torch", "torch.nn", "torch.nn.functional", "scipy.stats"))
+    dp_accounting, flint, mpyc, opacus = map(Later, ("dp_accounting", "flint", "mpyc", "opacus"))
+    sklearn, stats, xgboost = map(Later, ("sklearn", "scipy.stats", "xgboost"))
+    torch, nn, functional = map(Later, ("torch", "torch.nn", "torch.nn.functional"))
     Tensor = Any

@@ -22,6 +22,7 @@ import numpy as np
 
 from plumbob.attacks import ATTACKS, Attack
 from plumbob.identity import Workload
+from plumbob.later import torch
 from plumbob.protocols import PROTOCOLS, Protocol
 
 TRIES = 20  # of a calibration; the fastest counts, for a busy machine is slower now and then
@@ -243,7 +244,6 @@ def measured() -> Costs:
 
 def calibrate() -> dict[str, float]:
     """Processor seconds of this machine for four small tasks, under half a second in all."""
-    import torch
     from gmpy2 import mpz, powmod
 
     square = np.random.default_rng(0).random((200, 200))

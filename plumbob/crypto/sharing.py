@@ -20,6 +20,7 @@ import numpy as np
 
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
+from plumbob.later import mpyc
 
 SERVERS = 3
 SHARED_FRACTION_BITS = 20  # after the binary point
@@ -34,11 +35,10 @@ def _library() -> tuple[Any, Any]:
     arguments, handlers, level = sys.argv, root.handlers[:], root.level
     try:
         sys.argv = [*arguments[:1], "--no-log"]
-        from mpyc import finfields, thresha
     finally:
         sys.argv, root.handlers[:] = arguments, handlers
         root.setLevel(level)
-    return thresha, finfields.GF(SHARING_PRIME)
+    return mpyc.thresha, mpyc.finfields.GF(SHARING_PRIME)
 
 
 def shares_of(numbers: FloatArray) -> list[Any]:

@@ -24,6 +24,7 @@ from plumbob.data.files import read_frame
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Column, Table
+from plumbob.later import sklearn
 
 
 def find(name: str) -> DataSet:
@@ -197,25 +198,22 @@ def _built_in_frame(name: str) -> pd.DataFrame:
 
 
 def _breast() -> pd.DataFrame:
-    from sklearn.datasets import load_breast_cancer
 
-    raw = load_breast_cancer()
+    raw = sklearn.datasets.load_breast_cancer()
     frame = pd.DataFrame(raw.data, columns=list(raw.feature_names))
     return frame.assign(target=np.asarray(raw.target_names)[raw.target].astype(object))
 
 
 def _digits() -> pd.DataFrame:
-    from sklearn.datasets import load_digits
 
-    raw = load_digits()
+    raw = sklearn.datasets.load_digits()
     return pd.DataFrame(raw.data, columns=list(raw.feature_names)).assign(target=raw.target)
 
 
 def _synthetic(*, features: int, informative: int, classes: int, seed: int) -> pd.DataFrame:
     """Columns that are mixtures of others, as the generative attack needs correlations to show anything."""
-    from sklearn.datasets import make_classification
 
-    values, target = make_classification(
+    values, target = sklearn.datasets.make_classification(
         n_samples=100_000,
         n_features=features,
         n_informative=informative,

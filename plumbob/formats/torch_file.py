@@ -19,6 +19,7 @@ import numpy as np
 from plumbob.errors import BadInput
 from plumbob.formats.own_model import OwnModel
 from plumbob.formats.sklearn_estimators import layered
+from plumbob.later import torch
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.trust import Trust
 
@@ -29,10 +30,6 @@ MOST = 50_000_000  # numbers in all tensors together
 
 def read_torch(data: bytes, *, trust: Trust) -> OwnModel:
     """The network in a PyTorch file."""
-    try:
-        import torch
-    except ImportError as error:
-        raise BadInput("reading .pt files needs the package torch: pip install torch") from error
     _checked_sizes(data)
     try:
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
@@ -60,8 +57,6 @@ def _checked_sizes(data: bytes) -> None:
 
 def _of_code(data: bytes) -> OwnModel:
     """A whole module, which includes its activations, or whatever object the code creates."""
-    import torch
-
     try:
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
     except Exception as error:  # whatever a foreign program raises

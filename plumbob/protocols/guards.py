@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from typing import Protocol as Interface
 
 import numpy as np
@@ -20,11 +20,9 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import IntArray
 from plumbob.known_defences import KnownDefences
+from plumbob.later import torch
 from plumbob.protocols.base import TrainingProtocol
 from plumbob.protocols.networks import NetworkPlan, mixing
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,6 @@ class Upload:
 
     def by_row(self) -> dict[str, torch.Tensor]:
         """The gradient of every row's own loss, for defences that clip row by row."""
-        import torch
 
         parameters = {name: p.detach() for name, p in self.module.named_parameters()}
         where = f"the network of '{self.party}'"

@@ -14,17 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, Unfit, boolean, suggest, whole
 from plumbob.files import parse_json
+from plumbob.later import nn, torch
 from plumbob.trust import NO_CODE, Trust
-
-if TYPE_CHECKING:
-    import torch
 
 MOST_OUTPUTS, MOST_WIDTH = 10_000, 4_096  # that a plan or a view may ask for
 Shape = tuple[int, ...]  # of one row's input: (columns,) or (channels, height, width)
@@ -43,7 +40,6 @@ class NetworkPlan:
 
     def build(self, trust: Trust = NO_CODE) -> torch.nn.Module:
         """The module, with parameters that mean nothing yet."""
-        from torch import nn
 
         factory = _factory(self.network, trust)
         with _in_words(self, "expected a function of the inputs' shape and the number of outputs"):
@@ -84,7 +80,6 @@ class NetworkPlan:
 
 
 def _dtype(double: bool) -> torch.dtype:
-    import torch
 
     return torch.float64 if double else torch.float32
 
@@ -95,7 +90,6 @@ def _width(plan: NetworkPlan) -> dict[str, int]:
 
 def _try(plan: NetworkPlan, module: torch.nn.Module) -> None:
     """Two rows forwards and backwards: outputs of the right shape, and every parameter with a gradient, or one sentence."""
-    import torch
 
     rows = torch.full((2, *plan.shape), 0.5, dtype=_dtype(plan.double))
     with evaluating(module), torch.enable_grad(), _in_words(plan, f"it does not accept inputs of shape {plan.shape}"):
@@ -149,21 +143,28 @@ def evaluating(module: torch.nn.Module) -> Iterator[None]:
 
 def mixing(module: torch.nn.Module) -> str:
     """The kind of the first part that mixes the rows of a batch, so that no row has a gradient of its own; empty for none."""
-    from torch.nn.modules.batchnorm import _BatchNorm
 
-    return next((type(part).__name__ for part in module.modules() if isinstance(part, _BatchNorm)), "")
+    return next(
+        (type(part).__name__ for part in module.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)),
+        "",
+    )
 
 
 def drawing(module: torch.nn.Module) -> str:
     """The kind of the first part that draws at random in training, so that a row has another gradient in every round."""
-    from torch.nn.modules.dropout import _DropoutNd
 
-    return next((type(part).__name__ for part in module.modules() if isinstance(part, _DropoutNd) and part.p > 0), "")
+    return next(
+        (
+            type(part).__name__
+            for part in module.modules()
+            if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0
+        ),
+        "",
+    )
 
 
 def _cafe(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
     """jin2021's worker: two convolutions of 5 x 5 with pooling, then fully connected layers, all with ReLU."""
-    from torch import nn
 
     if len(shape) != 3:
         raise BadInput(f"network 'cafe': expected pictures (channels, height, width), got inputs of shape {shape}")
@@ -189,7 +190,6 @@ def _cafe(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
 
 def _mlp(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
     """Two hidden layers, for tables."""
-    from torch import nn
 
     return nn.Sequential(
         nn.Flatten(),
@@ -203,21 +203,18 @@ def _mlp(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
 
 def _logistic(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
     """One layer: with a top that adds up, the whole is a logistic regression."""
-    from torch import nn
 
     return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), outputs))
 
 
 def _top(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
     """One layer over all workers' outputs."""
-    from torch import nn
 
     return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), outputs))
 
 
 def _sum(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
     """The sum of the workers' outputs, with a common bias."""
-    from torch import nn
 
     class Sum(nn.Module):
         def __init__(self) -> None:
@@ -231,14 +228,12 @@ def _sum(shape: Shape, outputs: int, width: int) -> torch.nn.Module:
 
 
 def _zeros(count: int) -> torch.Tensor:
-    import torch
 
     return torch.zeros(count)
 
 
 def bottom_layers(inputs: int, outputs: int, layers: int, bias: bool) -> torch.nn.Module:
     """A party's part below the cut: one linear map, or several with ReLU between them; none after the last."""
-    from torch import nn
 
     if layers == 1:
         return nn.Linear(inputs, outputs, bias=bias)
@@ -250,7 +245,6 @@ def bottom_layers(inputs: int, outputs: int, layers: int, bias: bool) -> torch.n
 
 def top_layers(sizes: Sequence[int]) -> torch.nn.Module:
     """The part above the cut: ReLU and a fully connected layer in turn, from the cut's width to the classes."""
-    from torch import nn
 
     steps = [(nn.ReLU(), nn.Linear(before, after)) for before, after in pairwise(sizes)]
     return nn.Sequential(*(part for step in steps for part in step))
@@ -300,7 +294,6 @@ def check_networks(names: Iterable[str], trust: Trust) -> None:
 
 def first_linear(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[str, torch.nn.Linear]:
     """The fully connected layer that is reached first on the way from input to output, by name: found, not assumed."""
-    from torch import nn
 
     names = {id(part): name for name, part in module.named_modules()}
     reached: list[nn.Linear] = []
@@ -347,7 +340,6 @@ def representation(module: torch.nn.Module, layer: torch.nn.Module, inputs: torc
 @contextmanager
 def precision(dtype: torch.dtype) -> Iterator[None]:
     """New tensors in here are of this type."""
-    import torch
 
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
@@ -360,7 +352,6 @@ def precision(dtype: torch.dtype) -> Iterator[None]:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Torch on one thread meanwhile: sums in one order, so the same bits on every machine's number of cores."""
-    import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -373,7 +364,6 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def seeded(rng: np.random.Generator) -> Iterator[None]:
     """Draws of torch in here come from a seed of `rng`, and leave torch's own generator as it was."""
-    import torch
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**63 - 1)))

@@ -26,6 +26,7 @@ from plumbob.bundle import Array
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
+from plumbob.later import torch
 from plumbob.protocols.base import opened
 from plumbob.protocols.embeddings.split_network import ASKED, SplitNetwork
 from plumbob.recorded.modules import checked_modules, linear, numbers_of, plain, predicting, table_of, version_of
@@ -35,7 +36,6 @@ from plumbob.recorded.tables import array_of, checked_parties, federation_of
 from plumbob.transcript import Transcript
 
 if TYPE_CHECKING:
-    import torch
     from torch.utils.hooks import RemovableHandle
 
 AT_ONCE = 4_096  # rows that a bottom model is given at once where the tap runs it
@@ -185,7 +185,6 @@ class Tap:
 
     def _heard(self, party: str, module: torch.nn.Module, given: Any, named: Any, outputs: Any) -> None:
         """A module has run. Nothing is returned, so its outputs stay unchanged."""
-        import torch
 
         if not isinstance(outputs, torch.Tensor) or outputs.ndim == 0:
             raise BadInput(
@@ -257,7 +256,6 @@ class Tap:
 
     def _asked(self, party: str) -> Array:
         """A bottom model's outputs for all rows, run by the tap without gradients and in evaluation mode; state is restored."""
-        import torch
 
         module, table = self._modules[party], torch.from_numpy(np.array(self._tables[party], order="C"))
         like = self._like.get(party, next(module.parameters(), table))  # whose type and device a batch has

@@ -9,6 +9,7 @@ import numpy as np
 
 from plumbob.correlation import correlations, standardised
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import sklearn
 
 EXACT_CELL = 1e-6  # a cell this close, in units of its range, counts as recovered
 
@@ -66,7 +67,6 @@ def attack_accuracy(
 
     The classifier (linear, SGD, as in the paper) is trained on other rows of the same columns.
     """
-    from sklearn.linear_model import SGDClassifier
 
-    judge = SGDClassifier(random_state=int(rng.integers(2**31))).fit(held_out, labels)
+    judge = sklearn.linear_model.SGDClassifier(random_state=int(rng.integers(2**31))).fit(held_out, labels)
     return float(np.mean(judge.predict(guess) == judge.predict(truth)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import flint
 
 EMBEDDING_SCALE = 2.0**40  # embeddings are rounded to whole numbers at this scale before the reduction
 ROUNDING_PASSES = 8  # of rounding: the first moves by more than doubles can hold, the last ones by nothing
@@ -38,13 +39,12 @@ class Lattice:
     @classmethod
     def of(cls, scale: FloatArray, equations: FloatArray) -> Lattice:
         """The lattice of (scale k, equations k); `scale` is W D, `equations` is B / e."""
-        from flint import fmpz_mat
 
         embedding = np.vstack([scale, equations]).T
         rows = [[round(float(value) * EMBEDDING_SCALE) for value in row] for row in embedding]
         for j, row in enumerate(rows):  # what is too small to be seen must still be counted
             row[j] = row[j] or 1
-        reduced, transform = fmpz_mat(rows).lll(True)
+        reduced, transform = flint.fmpz_mat(rows).lll(True)
         vectors = (
             np.array([[int(value) for value in row] for row in reduced.tolist()], dtype=np.float64) / EMBEDDING_SCALE
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +19,8 @@ from plumbob.attacks.gradients._row_gradients import DEAD, MOST_NUMBERS_OF_A_LAY
 from plumbob.attacks.gradients._worker_uploads import STILL, Gradients, Uploads
 from plumbob.federation import BoolArray, FloatArray
 from plumbob.known_defences import KnownSecureAggregation
+from plumbob.later import nn, torch
 from plumbob.protocols.networks import first_linear
-
-if TYPE_CHECKING:
-    import torch
 
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
 UNOPENED = (
@@ -47,7 +44,6 @@ class OpenedLayers:
 
 def opened(uploads: Uploads) -> OpenedLayers | None:
     """All workers' first layers; nothing where they are no chains, or too large to be kept."""
-    import torch
 
     top, names = uploads.top, [worker.name for worker in uploads.workers]
     if top is None or top.network not in ("linear", "sum"):
@@ -119,7 +115,6 @@ def _weights(uploads: Uploads) -> list[FloatArray]:
 
 def _slopes() -> dict[type, Slope]:
     """Activations whose slope their own value tells; `floor` is what a value must exceed not to be zero."""
-    from torch import nn
 
     return {
         nn.ReLU: lambda value, floor: (value > floor).astype(np.float64),
@@ -130,7 +125,6 @@ def _slopes() -> dict[type, Slope]:
 
 def _chain(module: torch.nn.Module, zeros: torch.Tensor) -> list[tuple[str, Slope | None]] | None:
     """Fully connected layers from the first on, each with the slope of what follows; nothing if another thing does."""
-    from torch import nn
 
     first, _ = first_linear(module, zeros)
     parts = chain_of(module)

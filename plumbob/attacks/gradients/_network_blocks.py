@@ -53,7 +53,6 @@ class ConvolutionBlock:
 
     def back(self, outer: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The transposed convolution: gradients at its outputs to those at its inputs."""
-        from torch.nn.grad import conv2d_input
 
         conv = self.conv
         if conv.in_channels <= FEW_CHANNELS and isinstance(
@@ -61,7 +60,7 @@ class ConvolutionBlock:
         ):  # torch's own way is made for many channels
             patches = conv.weight.flatten(1).t() @ outer.flatten(2)
             return functional.fold(patches, shape[1:], conv.kernel_size, conv.dilation, conv.padding, conv.stride)
-        inner: Tensor = conv2d_input(  # type: ignore[no-untyped-call]  # torch has no types for it
+        inner: Tensor = torch.nn.grad.conv2d_input(  # type: ignore[attr-defined]  # torch has no types for it
             (len(outer), *shape), conv.weight, outer, conv.stride, conv.padding, conv.dilation
         )
         return inner

@@ -20,11 +20,10 @@ from plumbob.attacks.gradients._row_gradients import (
 )
 from plumbob.attacks.gradients._worker_uploads import Gradients, Uploads, Worker
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import torch
 from plumbob.protocols.networks import first_linear, representation
 
 if TYPE_CHECKING:
-    import torch
-
     from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 
 
@@ -34,7 +33,6 @@ class Peeled:
     """
 
     def __init__(self, uploads: Uploads, worker: Worker) -> None:
-        import torch
 
         self.uploads, self.worker = uploads, worker
         self.module = uploads.module(worker.name)
@@ -72,7 +70,6 @@ class Peeled:
 
     def inputs(self, polished: bool = True) -> Inputs:
         """The worker's columns, with the rows that were found; through convolutions `polished` on all of them at once."""
-        import torch
 
         from plumbob.attacks.gradients._block_inversion import polish
         from plumbob.attacks.gradients._convolution_peeling import peel
@@ -137,7 +134,6 @@ class Peeled:
 
     def _weights(self, key: str, rows: IntArray) -> tuple[torch.Tensor, torch.Tensor] | None:
         """A convolution's own gradients of some rows, and the taps they are of; nothing where rows cannot be told apart."""
-        import torch
 
         if key not in self._separated:
             self._separated[key] = self._own(key)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
@@ -18,13 +17,11 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownHiddenIndices
+from plumbob.later import torch
 from plumbob.protocols.gradients.split_training import ROWS_TAKEN, TOP
 from plumbob.protocols.networks import NETWORKS, NetworkPlan, drawing, mixing
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
-
-if TYPE_CHECKING:
-    import torch
 
 UPLOAD_RANK_SHARE = 1e-9  # singular values below this share of the largest count as zero
 STILL = 1e-4  # share of their length that parameters may move, or one gradient for each row may miss, to count as still
@@ -255,7 +252,6 @@ class Uploads:
 
     def module(self, party: str, checkpoint: int = 0) -> torch.nn.Module:
         """A party's network, or the top one, with the parameters of that round."""
-        import torch
 
         plan = next(
             (p for p in (*(w.plan for w in self.workers), self.top) if p is not None and p.party == party), None

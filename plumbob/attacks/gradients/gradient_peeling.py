@@ -40,6 +40,7 @@ from plumbob.crypto.cores import available
 from plumbob.errors import boolean
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.known_defences import KnownSecureAggregation
+from plumbob.later import torch
 from plumbob.protocols.networks import one_thread, precision, representation
 from plumbob.threats import View
 
@@ -121,14 +122,12 @@ class GradientPeeling(Attack):
 
 def _pool(parts: int) -> ThreadPoolExecutor:
     """A thread for each core, with torch on one thread in each: the same bits whatever their number."""
-    import torch
 
     return ThreadPoolExecutor(max(1, min(parts, available())), initializer=torch.set_num_threads, initargs=(1,))
 
 
 def _of_one_type(parts: list[Peeled]) -> AbstractContextManager[None]:
     """New tensors are of the networks' type while they are taken apart, each worker's in a thread of its own."""
-    import torch
 
     return precision(torch.float64 if parts and parts[0].dtype is np.float64 else torch.float32)
 
@@ -278,7 +277,6 @@ class _Doubted(Peeled):
 
     def _expected(self) -> Expected:
         """Of inputs anywhere in [0, 1]."""
-        import torch
 
         generator = torch.Generator().manual_seed(0)
         anywhere = torch.rand(INPUTS_DRAWN_FOR_A_LAYER, *self.worker.plan.shape, generator=generator)

@@ -18,6 +18,7 @@ import numpy as np
 
 from plumbob.attacks.scores._box_equations import TINY, before_cut, propagate_together
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import sklearn
 from plumbob.threats import View
 
 PSEUDO = 0.5  # the box counts as half a known column, spread evenly
@@ -125,9 +126,8 @@ def given_known(covariance: FloatArray, known: int) -> tuple[FloatArray, FloatAr
 
 def from_complete_rows(own: FloatArray, known: FloatArray, unknown: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean of the unknown columns given a row's known ones, and the covariance that is left, from complete rows."""
-    from sklearn.covariance import LedoitWolf
 
-    fitted = LedoitWolf().fit(np.hstack([known, unknown]))
+    fitted = sklearn.covariance.LedoitWolf().fit(np.hstack([known, unknown]))
     split = known.shape[1]
     centre, covariance = fitted.location_, fitted.covariance_
     slope = np.linalg.solve(covariance[:split, :split], covariance[:split, split:])

@@ -22,6 +22,7 @@ from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, P
 from plumbob.attacks.sums.reverse_multiplication import bounds
 from plumbob.attacks.sums.reverse_multiplication import solved as in_doubles
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import flint
 from plumbob.protocols.taylor_regression import BigIntegers
 from plumbob.threats import Schema, View
 
@@ -130,20 +131,18 @@ def _solve_distinct(
 def independent(left: BigIntegers) -> IntArray:
     """Equations that span all of them: the pivots modulo the prime. Modulo a prime a rank can only be too low, and is so
     about once in 2^63 times."""
-    from flint import nmod_mat
 
     if not left.size:
         return np.zeros(0, dtype=np.int64)
-    reduced, rank = nmod_mat(_residues(left.T), GRID_PRIME).rref()
+    reduced, rank = flint.nmod_mat(_residues(left.T), GRID_PRIME).rref()
     table = np.array([[int(value) for value in row] for row in reduced.tolist()[:rank]], dtype=object)
     return np.array([int(np.flatnonzero(row)[0]) for row in table], dtype=np.int64)
 
 
 def modular(left: BigIntegers, right: BigIntegers) -> BigIntegers:
     """T^-1 Z modulo the prime, as signed integers, one row of X a row."""
-    from flint import nmod_mat
 
-    solved = nmod_mat(_residues(left), GRID_PRIME).solve(nmod_mat(_residues(right), GRID_PRIME))
+    solved = flint.nmod_mat(_residues(left), GRID_PRIME).solve(flint.nmod_mat(_residues(right), GRID_PRIME))
     values = np.array([[int(value) for value in row] for row in solved.tolist()], dtype=object).T
     return np.where(values > GRID_PRIME // 2, values - GRID_PRIME, values)
 
@@ -164,14 +163,13 @@ def in_box(left: BigIntegers, right: BigIntegers, bits: int) -> tuple[BigInteger
 
     Rows of [N T | 1], N large, reduced: first the kernel with zeros before it, then U with U T' = H of full rank.
     """
-    from flint import fmpz_mat
 
     count, columns = left.shape
     large = 1 << (count * int(np.abs(left).max()).bit_length() + columns + 16)  # above any vector of a reduced kernel
     rows = [
         [int(value) * large for value in left[:, j]] + [int(i == j) for i in range(columns)] for j in range(columns)
     ]
-    reduced = np.array([[int(value) for value in row] for row in fmpz_mat(rows).lll().tolist()], dtype=object)
+    reduced = np.array([[int(value) for value in row] for row in flint.fmpz_mat(rows).lll().tolist()], dtype=object)
     kernel, rest = reduced[: columns - count], reduced[columns - count :]
     if reduced[: columns - count, :count].any():
         return np.zeros((right.shape[1], columns), dtype=object), False
@@ -197,11 +195,10 @@ def in_box(left: BigIntegers, right: BigIntegers, bits: int) -> tuple[BigInteger
 
 def _whole_solution(square: BigIntegers, right: BigIntegers) -> BigIntegers:
     """y with y H = Z' in whole numbers, for every row of Z'."""
-    from flint import fmpz_mat
 
     rows = [[int(value) for value in row] for row in square.T]
     answers = [[int(value) for value in row] for row in right]
-    solved = fmpz_mat(rows).solve(fmpz_mat(answers)).tolist()
+    solved = flint.fmpz_mat(rows).solve(flint.fmpz_mat(answers)).tolist()
     return np.array([[int(value.p) // int(value.q) for value in row] for row in solved], dtype=object).T
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from plumbob.defences._guarded import GuardedDefence
 from plumbob.errors import BadInput
+from plumbob.later import nn, torch
 from plumbob.protocols.base import Protocol
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol
-
-if TYPE_CHECKING:
-    import torch
 
 
 class EmbeddingDefence(GuardedDefence):
@@ -36,8 +34,6 @@ def folded(columns: int, rank: int, above: torch.nn.Module) -> torch.nn.Module:
 
     Q starts with orthonormal rows, so that outputs are of the size they would have had without it.
     """
-    import torch
-    from torch import nn
 
     class Folded(nn.Module):
         def __init__(self) -> None:

@@ -6,16 +6,12 @@ It then learns from the gradient it gets as if it had sent z.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import positive
+from plumbob.later import torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class GaussianMasking(EmbeddingDefence):
@@ -36,6 +32,5 @@ class GaussianMasking(EmbeddingDefence):
 
 class _Noisy(EmbeddingGuard[GaussianMasking]):
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         return outputs + torch.from_numpy(rng.normal(0, self.defence.sigma, tuple(outputs.shape))).to(outputs.dtype)

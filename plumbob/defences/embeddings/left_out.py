@@ -7,15 +7,11 @@ worth to the model; measure it before anything else is tried, as it may be nothi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
+from plumbob.later import torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class LeftOut(EmbeddingDefence):
@@ -36,7 +32,6 @@ class _LeftOut(EmbeddingGuard[LeftOut]):
         self._kept: dict[str, torch.Tensor] = {}
 
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         if party not in self._kept:
             self._kept[party] = torch.tensor([len(torch.unique(column)) > 2 for column in values.T]).to(values.dtype)

@@ -7,16 +7,12 @@ as far as Q keeps them. A row's bit is drawn once: asked twice, a party gives th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, folded
 from plumbob.errors import BadInput, whole
+from plumbob.later import torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Masquerade(EmbeddingDefence):
@@ -43,7 +39,6 @@ class Masquerade(EmbeddingDefence):
 
 class _Masqueraded(EmbeddingGuard[Masquerade]):
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         bits = rng.integers(0, 2, (len(values), self.defence.columns))
         return torch.cat([values, torch.from_numpy(bits).to(values.dtype)], dim=1)

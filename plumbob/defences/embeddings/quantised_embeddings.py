@@ -6,16 +6,12 @@ With dither the mean of what is sent is z as long as z is within reach; the unif
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import boolean, positive, whole
+from plumbob.later import torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class QuantisedEmbeddings(EmbeddingDefence):
@@ -37,7 +33,6 @@ class QuantisedEmbeddings(EmbeddingDefence):
 
 class _Levels(EmbeddingGuard[QuantisedEmbeddings]):
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         most, reach = 2**self.defence.bits - 1, self.defence.reach
         place = (outputs + reach) * (most / (2 * reach))

@@ -6,14 +6,10 @@ Both are trained. Directions of the columns that Q maps to nothing are in no mes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, folded
 from plumbob.errors import BadInput, whole
+from plumbob.later import nn, torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class RankReduction(EmbeddingDefence):
@@ -42,7 +38,6 @@ class RankReduction(EmbeddingDefence):
 
 class _Reduced(EmbeddingGuard[RankReduction]):
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
-        from torch import nn
 
         rank = self.defence.rank or columns - 1
         if isinstance(module, nn.Linear):

@@ -6,16 +6,12 @@ W U is just another matrix of the same rank: the outputs span what they spanned 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.federation import FloatArray
+from plumbob.later import torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Rotation(EmbeddingDefence):
@@ -38,7 +34,6 @@ class _Rotated(EmbeddingGuard[Rotation]):
         self._turns: dict[str, FloatArray] = {}
 
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         if party not in self._turns:
             self._turns[party] = random_orthogonal(values.shape[1], rng)

@@ -10,18 +10,14 @@ this server.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.defences.scores.dp_sgd import noise_for
 from plumbob.errors import BadInput, boolean, positive
 from plumbob.known_defences import KnownDefences, KnownDpGradients
+from plumbob.later import torch
 from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
-
-if TYPE_CHECKING:
-    import torch
 
 
 class DpGradients(GradientDefence):
@@ -61,7 +57,6 @@ class _Noisy(GradientGuard[DpGradients]):
         self.noise = noise
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
-        import torch
 
         by_row, clip = upload.by_row(), self.defence.clip
         rows = len(upload.inputs)

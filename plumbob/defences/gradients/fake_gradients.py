@@ -13,16 +13,12 @@ ROOM / P of them are kept: the longer a sorted sample, the less one differs from
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, boolean, not_negative, positive, whole
+from plumbob.later import torch
 from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
-
-if TYPE_CHECKING:
-    import torch
 
 ROOM = 2_000_000  # numbers of candidates kept for one shape of network
 REDRAWS = 20  # times that candidates are drawn again for one gradient
@@ -52,7 +48,6 @@ class _Fakes(GradientGuard[FakeGradients]):
         self._candidates: dict[tuple[int, ...], tuple[list[torch.Tensor], torch.Tensor]] = {}
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
-        import torch
 
         orders = {k: torch.argsort(g.flatten(), descending=True, stable=True) for k, g in upload.gradients.items()}
         true = [g.flatten()[orders[key]] for key, g in upload.gradients.items()]
@@ -65,7 +60,6 @@ class _Fakes(GradientGuard[FakeGradients]):
 
     def _nearest(self, true: list[torch.Tensor], rng: np.random.Generator) -> list[torch.Tensor]:
         """psi: the candidate at the least distance from the true gradient, sorted layer by layer."""
-        import torch
 
         sizes, tau = tuple(len(layer) for layer in true), self.defence.tau
         if sizes not in self._candidates:
@@ -87,7 +81,6 @@ class _Fakes(GradientGuard[FakeGradients]):
 
     def _drawn(self, sizes: tuple[int, ...], rng: np.random.Generator) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Sorted candidates, layer by layer, and their squared lengths."""
-        import torch
 
         kept = max(1, min(self.defence.count, ROOM // sum(sizes)))
         drawn = [rng.standard_normal((kept, size), dtype=np.float32) for size in sizes]

@@ -6,16 +6,12 @@ right. Made to save traffic, and often named as a defence (zhu2019).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import boolean, whole
+from plumbob.later import torch
 from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
-
-if TYPE_CHECKING:
-    import torch
 
 
 class QuantisedGradients(GradientDefence):
@@ -39,7 +35,6 @@ class _Levels(GradientGuard[QuantisedGradients]):
         return {key: self._rounded(gradient, rng) for key, gradient in upload.gradients.items()}
 
     def _rounded(self, gradient: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         bits, stochastic = self.defence.bits, self.defence.stochastic
         chance = torch.from_numpy(rng.random(gradient.shape, dtype=np.float32)) if stochastic else None

@@ -11,7 +11,6 @@ party, so there is nothing to add its gradients to; they are sent as they are.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +18,9 @@ from plumbob.crypto.masking import fixed_point, from_generator, opened_sum, pair
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
+from plumbob.later import torch
 from plumbob.protocols.gradients.split_training import TOP
 from plumbob.protocols.guards import Arrived, GradientGuard, GradientOutline, Upload
-
-if TYPE_CHECKING:
-    import torch
 
 
 class SecureAggregation(GradientDefence):
@@ -58,7 +55,6 @@ class _Masked(GradientGuard[SecureAggregation]):
         self._round, self._masks = -1, dict[str, dict[str, IntArray]]()
 
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
-        import torch
 
         if upload.party == TOP:
             return upload.gradients

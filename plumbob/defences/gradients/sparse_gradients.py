@@ -6,16 +6,13 @@ Made to save traffic, and often named as a defence (zhu2019). What was not sent 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, positive
+from plumbob.later import torch
 from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
-
-if TYPE_CHECKING:
-    import torch
 
 
 class SparseGradients(GradientDefence):
@@ -37,7 +34,6 @@ class SparseGradients(GradientDefence):
 
 class _Sparse(GradientGuard[SparseGradients]):
     def upload(self, upload: Upload, rng: np.random.Generator) -> dict[str, torch.Tensor]:
-        import torch
 
         sent = {}
         for key, gradient in upload.gradients.items():

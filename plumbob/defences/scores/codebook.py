@@ -16,12 +16,12 @@ from plumbob.defences.base import Defence, training_scores, watched
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownCodebook, KnownDefences
+from plumbob.later import sklearn
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 
 
 def make_codebook(scores: FloatArray, levels: int) -> FloatArray:
     """Codewords (words x classes), each with a clear largest entry; a class that is never predicted gets one of its own."""
-    from sklearn.cluster import KMeans
 
     classes = scores.shape[1]
     label = np.argmax(scores, axis=1)
@@ -37,7 +37,7 @@ def make_codebook(scores: FloatArray, levels: int) -> FloatArray:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fewer distinct rows than cells: the cells that exist are used
-            words.append(KMeans(count, n_init=1, random_state=0).fit(mine).cluster_centers_)
+            words.append(sklearn.cluster.KMeans(count, n_init=1, random_state=0).fit(mine).cluster_centers_)
     return np.vstack(words)
 
 

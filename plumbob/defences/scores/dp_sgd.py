@@ -20,6 +20,7 @@ from plumbob.bundle import Array
 from plumbob.defences.base import Defence
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray, Party
+from plumbob.later import dp_accounting, nn, opacus, torch
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, all_classes
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.scores.neural_network import Network, NeuralNetwork
@@ -41,10 +42,8 @@ def _quiet() -> Iterator[None]:
 def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str = "dp_sgd") -> float:
     """The least noise multiplier that keeps within epsilon, by Opacus's accountant."""
     with _quiet():
-        from opacus.accountants.utils import get_noise_multiplier
-
         try:
-            found = get_noise_multiplier(
+            found = opacus.accountants.utils.get_noise_multiplier(
                 target_epsilon=epsilon,
                 target_delta=delta,
                 sample_rate=rate,
@@ -63,14 +62,10 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str =
 def spent(noise: float, delta: float, rate: float, steps: int) -> tuple[float, float]:
     """Epsilon after that many steps, by Opacus and by dp-accounting: two accountants that must agree."""
     with _quiet():
-        import dp_accounting
-        from dp_accounting.rdp import RdpAccountant
-        from opacus.accountants import RDPAccountant
-
-        ours = RDPAccountant()
+        ours = opacus.accountants.RDPAccountant()
         ours.history = [(noise, rate, steps)]
         event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
-        theirs = RdpAccountant(list(ORDERS)).compose(event, steps)
+        theirs = dp_accounting.rdp.RdpAccountant(list(ORDERS)).compose(event, steps)
         return float(ours.get_epsilon(delta, alphas=list(ORDERS))), float(theirs.get_epsilon(delta))
 
 
@@ -139,13 +134,8 @@ def train(
     rng: np.random.Generator,
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Weights and biases of each layer after that many private steps."""
-    import torch
-    from torch import nn
 
     with _quiet():
-        from opacus import GradSampleModule
-        from opacus.optimizers import DPOptimizer
-
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         layers = [nn.Linear(before, after) for before, after in pairwise(sizes)]
         for layer in layers:
@@ -153,8 +143,8 @@ def train(
             nn.init.zeros_(layer.bias)
         if len(layers) == 1:
             nn.init.zeros_(layers[0].weight)
-        network: Any = GradSampleModule(nn.Sequential(*[s for one in layers for s in (one, nn.ReLU())][:-1]))
-        optimiser: Any = DPOptimizer(
+        network: Any = opacus.GradSampleModule(nn.Sequential(*[s for one in layers for s in (one, nn.ReLU())][:-1]))
+        optimiser: Any = opacus.optimizers.DPOptimizer(
             torch.optim.Adam(network.parameters(), lr=speed),
             noise_multiplier=noise,
             max_grad_norm=clip,

@@ -16,6 +16,7 @@ from plumbob.defences.scores.noise import as_scores
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownDefences, KnownPurifier
+from plumbob.later import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 
 MOST = 2_000  # scores learnt from
@@ -38,8 +39,6 @@ class Autoencoder:
 
 def train(scores: FloatArray, seed: int = 0) -> Autoencoder:
     """Adam on the mean squared error, all rows at once."""
-    import torch
-    from torch import nn
 
     generator = torch.Generator().manual_seed(seed)
     classes = scores.shape[1]

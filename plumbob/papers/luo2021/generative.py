@@ -18,7 +18,7 @@ from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.auditing.run import generator
 from plumbob.data import registry
 from plumbob.federation import Column, FloatArray, IntArray, Table, halves, split_at_random
-from plumbob.later import stats
+from plumbob.later import sklearn, stats
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import Model, predict, protocol_named
@@ -85,10 +85,9 @@ def table_of(data: str, scale: Scale, seed: int) -> Table:
 
 def _made(data: str, rows: int, seed: int) -> Table:
     """A synthetic set of scikit-learn, as the paper has; which of its settings were used is not said."""
-    from sklearn.datasets import make_classification
 
     columns, classes = MADE[data]
-    values, label = make_classification(
+    values, label = sklearn.datasets.make_classification(
         rows,
         columns,
         n_informative=columns // 2,

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plumbob.federation import FloatArray
 from plumbob.known_defences import KnownDefences
+from plumbob.later import torch
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Rotated:
@@ -29,12 +25,10 @@ class Rotated:
 
 class _Rotated(EmbeddingGuard[Rotated]):
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        import torch
 
         return values @ torch.from_numpy(self.defence.turn.T).to(values.dtype)
 
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
-        import torch
 
         with torch.no_grad():
             weight = module.get_parameter("weight")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -24,13 +24,11 @@ from plumbob.bundle import Array
 from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwise_masks
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray, Party, shape_of
+from plumbob.later import nn, torch
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, note, opened
 from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.transcript import COORDINATOR, Transcript
-
-if TYPE_CHECKING:
-    import torch
 
 Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]
 Aggregation = Literal["none", "masked"]
@@ -136,7 +134,6 @@ class SplitNetwork(GuardedProtocol):
 
     def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:
         """The bottom model of one party's columns, which it gets as rows x columns."""
-        from torch import nn
 
         if self.bottom == AUTO:
             return bottom_layers(len(party.columns), self.width, self.cut, bias).to(self.dtype)
@@ -153,7 +150,6 @@ class SplitNetwork(GuardedProtocol):
 
     @property
     def dtype(self) -> torch.dtype:
-        import torch
 
         return torch.float64 if self.double else torch.float32
 
@@ -170,7 +166,6 @@ class _Run:
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        import torch
 
         protocol, federation = self.protocol, self.federation
         # Batches are the same with and without a defence: its draws come from a generator of their own.
@@ -191,7 +186,6 @@ class _Run:
 
     def _columns(self, federation: Federation) -> dict[str, torch.Tensor]:
         """Every party's columns as its bottom model gets them."""
-        import torch
 
         columns = {}
         for party in federation.parties:
@@ -212,7 +206,6 @@ class _Run:
 
     def _checked(self) -> None:
         """Networks of one's own must fit together: found before work starts."""
-        import torch
 
         width, classes = self.protocol.width, len(self.federation.classes)
         self._learning(False)
@@ -231,7 +224,6 @@ class _Run:
 
     def _optimizer(self) -> torch.optim.Optimizer:
         """One for all parties: none of these mixes parameters, so it is as if each had its own."""
-        import torch
 
         protocol = self.protocol
         everything = [p for module in (self.top, *self.bottoms.values()) for p in module.parameters()]
@@ -261,7 +253,6 @@ class _Run:
 
     def round(self, rows: IntArray) -> float:
         """One batch: outputs to the active party, their gradients back, and a step of everybody's parameters."""
-        import torch
 
         active, number = self.federation.active, self.rounds
         self.rounds += 1
@@ -304,7 +295,6 @@ class _Run:
 
     def _joined(self, outputs: Mapping[str, torch.Tensor], told: Array) -> torch.Tensor:
         """The top model's input: what was sent, and the active party's own outputs if it has columns."""
-        import torch
 
         total = torch.from_numpy(np.array(told)).to(self.protocol.dtype)
         own = outputs.get(self.federation.active)
@@ -320,7 +310,6 @@ class _Run:
 
     def ask(self) -> None:
         """Prediction of all rows: the active party gets them with parameters that no longer change."""
-        import torch
 
         active, passive = self.federation.active, self.federation.passive
         self._learning(False)
@@ -337,7 +326,6 @@ class _Run:
 
     def accuracy(self, others: Federation) -> float:
         """Accuracy on rows that were not used for training, sent as in prediction."""
-        import torch
 
         tested = others.rows(np.arange(min(TESTED, len(others))))
         inputs = self._columns(tested)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plumbob.federation import IntArray
-
-if TYPE_CHECKING:
-    import torch
+from plumbob.later import torch
 
 UNITS = 8  # of a large matrix, whose lines are written down in every round
 SMALL = 8_192  # parameters with at most so many numbers are written down in every round

@@ -13,21 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
+from plumbob.later import torch
 from plumbob.protocols.base import IN_THE_CLEAR, opened
 from plumbob.protocols.gradients._round_archive import Archive
 from plumbob.protocols.guards import Arrived, GradientGuard, GradientOutline, GuardedProtocol, Guarding, Upload
 from plumbob.protocols.networks import MOST_OUTPUTS, MOST_WIDTH, NetworkPlan, known_network, mixing, one_thread, seeded
 from plumbob.transcript import COORDINATOR, Transcript
-
-if TYPE_CHECKING:
-    import torch
 
 Optimizer = Literal["static", "sgd", "adam"]
 Batches = Literal["epochs", "random"]
@@ -142,7 +140,6 @@ class _Run:
     taken: list[IntArray] = field(default_factory=list)  # rows by round, as the parties know them
 
     def __post_init__(self) -> None:
-        import torch
 
         protocol, federation = self.protocol, self.federation
         self.plans = {p.name: protocol.plan(p) for p in federation.parties if p.columns}
@@ -201,7 +198,6 @@ class _Run:
 
     def round(self, number: int) -> float:
         """One batch: outputs to the active party, gradients of outputs back, gradients of parameters up."""
-        import torch
 
         log, active = self.log, self.federation.active
         if number and self.optimizer is not None:
@@ -265,7 +261,6 @@ class _Run:
         return arrived
 
     def _step(self, arrived: Arrived) -> None:
-        import torch
 
         for guard in reversed(self.guards):
             arrived = guard.received(arrived)
@@ -277,7 +272,6 @@ class _Run:
 
     def accuracy(self, others: Federation) -> float:
         """Accuracy on rows that were not used for training."""
-        import torch
 
         count = min(TESTED, len(others))
         with torch.no_grad():
@@ -292,7 +286,6 @@ class _Run:
 
 def _top_gradients(run: _Run, joined: torch.Tensor, rows: IntArray) -> torch.Tensor:
     """The gradient of the batch's mean loss at the top network's outputs: (softmax - label) / K."""
-    import torch
 
     with torch.no_grad():
         scores = torch.softmax(run.modules[TOP](joined), dim=1)
@@ -314,7 +307,6 @@ def _batches(protocol: SplitTraining, rows: int, rounds: int, rng: np.random.Gen
 
 
 def _tensor(values: FloatArray, plan: NetworkPlan) -> torch.Tensor:
-    import torch
 
     numbers = values.astype(np.float64 if plan.double else np.float32)
     return torch.from_numpy(numbers).reshape(len(values), *plan.shape)

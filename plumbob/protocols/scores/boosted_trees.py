@@ -17,6 +17,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import sklearn
 from plumbob.protocols.base import all_classes
 from plumbob.protocols.trees import DEEPEST, Plain, TreeProtocol, Trees, plain
 
@@ -93,9 +94,8 @@ class BoostedTrees(TreeProtocol):
         blocks: Sequence[IntArray] = (),
     ) -> BoostedModel:
         all_classes("boosted trees", label, classes)
-        from sklearn.ensemble import GradientBoostingClassifier
 
-        fitted = GradientBoostingClassifier(
+        fitted = sklearn.ensemble.GradientBoostingClassifier(
             n_estimators=self.trees,
             max_depth=self.depth,
             learning_rate=self.rate,

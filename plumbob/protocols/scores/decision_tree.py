@@ -8,6 +8,7 @@ import numpy as np
 
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import sklearn
 from plumbob.protocols.base import all_classes
 from plumbob.protocols.trees import DEEPEST, Forest, TreeProtocol, forest_of
 
@@ -34,8 +35,7 @@ class DecisionTree(TreeProtocol):
         blocks: Sequence[IntArray] = (),
     ) -> Forest:
         all_classes("decision tree", label, classes)
-        from sklearn.tree import DecisionTreeClassifier
 
-        fitted = DecisionTreeClassifier(max_depth=self.depth, random_state=int(rng.integers(2**31)))
+        fitted = sklearn.tree.DecisionTreeClassifier(max_depth=self.depth, random_state=int(rng.integers(2**31)))
         fitted.fit(values, label)
         return forest_of([fitted.tree_], fitted.classes_, self.depth, classes)

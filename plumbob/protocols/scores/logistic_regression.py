@@ -15,6 +15,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
+from plumbob.later import sklearn
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
 
 
@@ -66,16 +67,15 @@ class LogisticRegression(PredictionProtocol):
         all_classes("logistic regression", label, classes)
         import warnings
 
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import LogisticRegression as Trainer
-
         # The Newton solver needs a Hessian of (columns x classes)^2 per step; beyond that size L-BFGS is the faster one.
         small = (values.shape[1] + 1) * classes <= 400
-        trainer = Trainer(
+        trainer = sklearn.linear_model.LogisticRegression(
             C=self.strength, max_iter=self.iterations, solver="newton-cholesky" if small else "lbfgs", tol=1e-6
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # an early stop is still a model; its scores are exact
+            warnings.simplefilter(
+                "ignore", sklearn.exceptions.ConvergenceWarning
+            )  # an early stop is still a model; its scores are exact
             trainer.fit(values, label)
         weights, bias = np.ascontiguousarray(trainer.coef_.T), trainer.intercept_
         if classes == 2:

@@ -16,6 +16,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
+from plumbob.later import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
 
 
@@ -90,8 +91,6 @@ class NeuralNetwork(PredictionProtocol):
         blocks: Sequence[IntArray] = (),
     ) -> Network:
         all_classes("neural network", label, classes)
-        import torch
-        from torch import nn
 
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         sizes = (values.shape[1], *self.hidden, classes)

@@ -8,6 +8,7 @@ import numpy as np
 
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.later import sklearn
 from plumbob.protocols.base import all_classes
 from plumbob.protocols.trees import DEEPEST, Forest, TreeProtocol, forest_of
 
@@ -35,8 +36,9 @@ class RandomForest(TreeProtocol):
         blocks: Sequence[IntArray] = (),
     ) -> Forest:
         all_classes("random forest", label, classes)
-        from sklearn.ensemble import RandomForestClassifier
 
-        fitted = RandomForestClassifier(self.trees, max_depth=self.depth, random_state=int(rng.integers(2**31)))
+        fitted = sklearn.ensemble.RandomForestClassifier(
+            self.trees, max_depth=self.depth, random_state=int(rng.integers(2**31))
+        )
         fitted.fit(values, label)
         return forest_of([one.tree_ for one in fitted.estimators_], fitted.classes_, self.depth, classes)

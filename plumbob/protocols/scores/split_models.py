@@ -19,6 +19,7 @@ from scipy.special import expit, softmax
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray, Party
+from plumbob.later import Tensor, functional, sklearn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
 from plumbob.transcript import COORDINATOR
 
@@ -181,15 +182,14 @@ def linear_weights(values: FloatArray, label: IntArray, classes: int) -> FloatAr
     """Logistic regression without a bias, columns x classes."""
     import warnings
 
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression as Trainer
-
     small = values.shape[1] * classes <= 400
-    trainer = Trainer(
+    trainer = sklearn.linear_model.LogisticRegression(
         C=10.0, fit_intercept=False, max_iter=500, solver="newton-cholesky" if small else "lbfgs", tol=1e-6
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # an early stop is still a model; its scores are exact
+        warnings.simplefilter(
+            "ignore", sklearn.exceptions.ConvergenceWarning
+        )  # an early stop is still a model; its scores are exact
         trainer.fit(values, label)
     if classes == 2 and len(trainer.classes_) == 2:
         return np.hstack([-trainer.coef_.T, trainer.coef_.T]) / 2
@@ -213,9 +213,6 @@ def _trained(
 
     Narrower parties are padded with columns of zeros, whose weights stay out of every output.
     """
-    import torch
-    from torch import Tensor
-    from torch.nn import functional
 
     generator = torch.Generator().manual_seed(seed)
     widest = max(len(place) for place in places)

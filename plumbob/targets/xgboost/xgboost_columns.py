@@ -21,6 +21,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray
+from plumbob.later import xgboost
 from plumbob.protocols.base import IN_THE_CLEAR, TrainingProtocol, column_positions, note, opened
 from plumbob.protocols.trees import DEEPEST, LEAF
 from plumbob.targets.xgboost._processes import Job, run
@@ -187,7 +188,6 @@ def arrays_of(model: bytes, order: IntArray) -> dict[str, Array]:
 
 def _scores(model: bytes, values: FloatArray, classes: int) -> FloatArray:
     """What the model says of rows with all columns, outside of the federation."""
-    import xgboost
 
     booster = xgboost.Booster({"nthread": 1}, model_file=bytearray(model))
     told = booster.predict(xgboost.DMatrix(values.astype(np.float32), nthread=1)).astype(np.float64)
