@@ -1,7 +1,7 @@
 """Measure what `plumbob audit --estimate` predicts: every protocol, attack and defence on a small grid of sizes.
 
     python -m benchmarks.costs measure docs/results/cost-points.jsonl
-    python -m benchmarks.costs fit docs/results/cost-points.jsonl plumbob/auditing/costs.json
+    python -m benchmarks.costs fit docs/results/cost-points.jsonl plumbob/auditing/costing/costs.json
 
 Each point is one unit of an audit in a forked process of its own. Seconds are of processor time: those that a finding tells
 are taken times the share of the wall clock that the unit really got. Laws are fitted by non-negative least squares on relative
@@ -28,13 +28,14 @@ from scipy.optimize import nnls
 from benchmarks.estimates import took
 from benchmarks.timing import _processor_time as processor_time
 from plumbob.app import environment
-from plumbob.auditing import cost, sweep
-from plumbob.auditing.cost import Size
-from plumbob.auditing.engines import run
-from plumbob.auditing.open import Source
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.sweep import fits
+from plumbob.auditing.costing import cost
+from plumbob.auditing.costing.cost import Size
+from plumbob.auditing.planning import sweep
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.planning.sweep import fits
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.open_data import Source
 from plumbob.crypto.psi import intersect
 from plumbob.defences import defence_named
 from plumbob.federation import Column, Table
@@ -287,7 +288,7 @@ def fitted(measured: Sequence[Point], start: Point) -> dict[str, Any]:
         "start_seconds": start["seconds"],
         "warm_seconds": start["warm"],
         "start_bytes": start["bytes"],
-        "command": "python -m benchmarks.costs fit docs/results/cost-points.jsonl plumbob/auditing/costs.json",
+        "command": "python -m benchmarks.costs fit docs/results/cost-points.jsonl plumbob/auditing/costing/costs.json",
         "environment": start["environment"],
         "largest": {"rows": max(p["size"][0] for p in measured), "columns": max(p["size"][1] for p in measured)},
     }

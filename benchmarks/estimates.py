@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from plumbob.app import environment, estimate_audit
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.plan_file import make_plan
 
 FACTOR = 2.0
 _LINEAR = ["equation_solving", "gradient_inversion", "posterior_mean", "lattice_decoding"]

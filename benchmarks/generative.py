@@ -14,8 +14,8 @@ from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.data import registry
 from plumbob.federation import FloatArray, halves, split_at_random
 from plumbob.protocols import predict
-from plumbob.protocols.networks import one_thread
 from plumbob.protocols.scores.neural_network import NeuralNetwork
+from plumbob.protocols.shared.networks import one_thread
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, View, cut
 

@@ -14,7 +14,7 @@ from plumbob.federation import Table, halves, split_at_random
 from plumbob.protocols import PredictionProtocol, predict
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
-from plumbob.protocols.trees import LEAF, Forest
+from plumbob.protocols.shared.trees import LEAF, Forest
 from plumbob.threats import LUO2021, View, cut
 
 

@@ -13,8 +13,8 @@ from plumbob.defences.scores.dp_sgd import DpSgd
 from plumbob.federation import Table
 from plumbob.protocols import Model, PredictionProtocol
 from plumbob.protocols.base import predicting
-from plumbob.protocols.networks import one_thread
 from plumbob.protocols.scores.neural_network import NeuralNetwork
+from plumbob.protocols.shared.networks import one_thread
 
 EPOCHS = 5
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plumbob import protocols as protocols
     from plumbob.api import audit as audit
     from plumbob.app import Result as Result
-    from plumbob.auditing.plan import Plan as Plan
+    from plumbob.auditing.planning.plan import Plan as Plan
     from plumbob.errors import BadInput as BadInput
     from plumbob.federation import Federation as Federation
     from plumbob.recorded.tap import tap as tap
@@ -47,7 +47,7 @@ __all__ = [
 _HOMES = {
     "BadInput": "plumbob.errors",
     "Federation": "plumbob.federation",
-    "Plan": "plumbob.auditing.plan",
+    "Plan": "plumbob.auditing.planning.plan",
     "Result": "plumbob.app",
     "Threat": "plumbob.threats",
     "Transcript": "plumbob.transcript",

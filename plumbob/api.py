@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbob.app import Result, run_audit
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.plan_file import make_plan, read_plan
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
 
 if TYPE_CHECKING:

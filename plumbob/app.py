@@ -17,25 +17,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbob.auditing.engines import Pool, engine_named, run_job, started
-from plumbob.auditing.estimate import Estimate, estimate
-from plumbob.auditing.expand import keyed, unmeasured, untried, versions
-from plumbob.auditing.finding import Finding, parted, read_findings
-from plumbob.auditing.fit import check_fit
-from plumbob.auditing.gate import Outcome
-from plumbob.auditing.matrix import of_plan
-from plumbob.auditing.open import Source, open_source, with_models
-from plumbob.auditing.plan import Plan, check_gate
-from plumbob.auditing.plan_file import make_plan, read_plan
-from plumbob.auditing.precheck import precheck
-from plumbob.auditing.schedule import pieces
-from plumbob.auditing.store import Store
-from plumbob.auditing.summarise import Summary, summarise
-from plumbob.auditing.work import Extras, Job, keep, transcript_path
+from plumbob.auditing.concluding.summarise import Summary, summarise
+from plumbob.auditing.costing.estimate import Estimate, estimate
+from plumbob.auditing.planning.gate import Outcome
+from plumbob.auditing.planning.matrix import of_plan
+from plumbob.auditing.planning.plan import Plan, check_gate
+from plumbob.auditing.planning.plan_file import make_plan, read_plan
+from plumbob.auditing.planning.plan_fits_data import check_fit
+from plumbob.auditing.planning.pre_training_check import precheck
+from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
+from plumbob.auditing.running.expand import keyed, unmeasured, untried, versions
+from plumbob.auditing.running.finding import Finding, parted, read_findings
+from plumbob.auditing.running.open_data import Source, open_source, with_models
+from plumbob.auditing.running.schedule import pieces
+from plumbob.auditing.running.store import Store
+from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
 from plumbob.files import write_whole
-from plumbob.platform_only import lock
-from plumbob.report import assessment, page, shown
+from plumbob.os_specific import lock
+from plumbob.report import assessment, page
+from plumbob.report import notebook as shown
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.trust import Trust
 

@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from plumbob.attacks import ATTACKS, Attack, attacks
-from plumbob.auditing.matrix import matrix
+from plumbob.auditing.planning.matrix import matrix
 from plumbob.data import registry as data_sets
 from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES

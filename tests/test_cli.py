@@ -20,7 +20,7 @@ import pytest
 from rich.console import Console
 
 from plumbob import listing
-from plumbob.auditing.plan_file import read_plan
+from plumbob.auditing.planning.plan_file import read_plan
 from tests.commands import plumbob
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import yaml
 
-from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 from plumbob.targets.xgboost.xgboost_columns import MISSING, installed
@@ -221,8 +221,8 @@ def test_the_table_of_the_cut_layer_says_what_its_findings_say() -> None:
 
 def test_the_picture_in_the_readme_shows_the_committed_findings() -> None:
     """The report in the picture was made from docs/results/demo; its headline can be made again from there."""
-    from plumbob.auditing.finding import read_findings
-    from plumbob.auditing.summarise import summarise
+    from plumbob.auditing.concluding.summarise import summarise
+    from plumbob.auditing.running.finding import read_findings
     from plumbob.report.answer import answers, overall
 
     found = answers(summarise(read_findings(ROOT / "docs" / "results" / "demo" / "findings.jsonl")))

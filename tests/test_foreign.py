@@ -70,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lists(site: Path) -> dict[str, Any]:
     """What `plumbob list` prints of each kind, and the sweep; asked for in one process."""
     script = (
-        "import json; from plumbob import listing; from plumbob.auditing.sweep import every\n"
+        "import json; from plumbob import listing; from plumbob.auditing.planning.sweep import every\n"
         "kinds = ('defences', 'protocols', 'threats', 'claims', 'matrix')\n"
         "found = {kind: {one['name']: one for one in listing.entries(kind)} for kind in kinds}\n"
         "print(json.dumps(found | {'sweep': every()}))"

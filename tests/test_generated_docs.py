@@ -17,8 +17,8 @@ from docs.generate.facts import own
 from docs.generate.lists import HEADS
 from docs.generate.pages import Subject, kept, page, subjects, titled
 from plumbob.attacks import ATTACKS
-from plumbob.auditing.expand import cases, units
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.expand import cases, units
 from plumbob.defences import DEFENCES
 from plumbob.protocols import PROTOCOLS
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbob.attacks import ATTACKS, Attack, attacks
-from plumbob.auditing.plan import DefencePlan, ProtocolPlan, ThreatPlan
+from plumbob.auditing.planning.plan import DefencePlan, ProtocolPlan, ThreatPlan
 from plumbob.defences import DEFENCES
 from plumbob.identity import Identified
 from plumbob.protocols import PROTOCOLS

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from plumbob.auditing.plan_file import read_plan
+from plumbob.auditing.planning.plan_file import read_plan
 from tests.test_markers import plumbob
 
 EVIL = (

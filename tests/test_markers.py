@@ -227,7 +227,7 @@ def test_no_marker_where_plumbob_itself_fails(files: Path, capsys, monkeypatch) 
     def fail(*given: object, **settings: object) -> None:
         raise ValueError("could not convert string to float: 'zyxmarkertwo' for zyxid0007")
 
-    monkeypatch.setattr("plumbob.auditing.open.prepare", fail)
+    monkeypatch.setattr("plumbob.auditing.running.open_data.prepare", fail)
     code, said = plumbob(capsys, "audit", "plan.yaml")
     assert code == 70
     assert "ValueError" in said

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.frontier import Frontier, Option, frontiers, leak_of
-from plumbob.auditing.summarise import Summary, group, summarise
+from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers, leak_of
+from plumbob.auditing.concluding.summarise import Summary, group, summarise
+from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.report.answer import count, label, percent, with_margin
 from plumbob.report.charts import Axis, Bar, bar_chart
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 
 MEASURED_STYLE = """<style>
 .chart{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b2430}.tick,.axis,.value{fill:#5b6472;font-size:11.5px}

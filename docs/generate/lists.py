@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from docs.generate.pages import Subject
-from plumbob.auditing.matrix import Block, Row, matrix
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.matrix import Block, Row, matrix
 from plumbob.report.answer import label, sentence_list
 
 HEADS = {

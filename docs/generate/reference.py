@@ -12,11 +12,11 @@ PUBLIC = {
     "An audit": {
         "plumbob": [],  # everything that it exports
         "plumbob.app": ["run_audit", "Result"],
-        "plumbob.auditing.plan_file": ["make_plan", "read_plan"],
-        "plumbob.auditing.finding": ["read_findings", "Finding"],
-        "plumbob.auditing.summarise": ["summarise", "Summary", "Verdict"],
-        "plumbob.auditing.frontier": ["frontiers", "Frontier"],
-        "plumbob.auditing.gate": ["Gate"],
+        "plumbob.auditing.planning.plan_file": ["make_plan", "read_plan"],
+        "plumbob.auditing.running.finding": ["read_findings", "Finding"],
+        "plumbob.auditing.concluding.summarise": ["summarise", "Summary", "Verdict"],
+        "plumbob.auditing.concluding.defence_frontier": ["frontiers", "Frontier"],
+        "plumbob.auditing.planning.gate": ["Gate"],
     },
     "Tables and parties": {
         "plumbob.data.registry": ["load"],

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from plumbob.cli import audit, init, others  # noqa: F401  # importing a command adds it to the program
+from plumbob.cli import audit, init, other_commands  # noqa: F401  # importing a command adds it to the program
 from plumbob.cli.base import Interrupted, app, interrupt
 from plumbob.errors import BadInput
 

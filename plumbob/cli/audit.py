@@ -17,9 +17,9 @@ from plumbob.errors import BadInput
 
 if TYPE_CHECKING:  # a command loads what it needs when it runs
     from plumbob.app import Result
-    from plumbob.auditing.estimate import Estimate
-    from plumbob.auditing.gate import Outcome
-    from plumbob.auditing.plan import Plan
+    from plumbob.auditing.costing.estimate import Estimate
+    from plumbob.auditing.planning.gate import Outcome
+    from plumbob.auditing.planning.plan import Plan
 
 
 PlanFile = Annotated[Path | None, typer.Argument(help="The plan (YAML). Without one, built-in data are audited.")]
@@ -98,7 +98,7 @@ def audit(
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
     from plumbob.app import run_audit
-    from plumbob.auditing.plan import check_gate
+    from plumbob.auditing.planning.plan import check_gate
 
     asked = _Asked(plan, recorded, tuple(threat or ()), seed, effort, sweep, gate, trust_code)
     chosen = _chosen(asked)
@@ -129,8 +129,8 @@ def audit(
 
 def _chosen(asked: _Asked) -> Plan:
     """The plan, with what the options change in it."""
-    from plumbob.auditing.plan import Plan
-    from plumbob.auditing.plan_file import read_plan
+    from plumbob.auditing.planning.plan import Plan
+    from plumbob.auditing.planning.plan_file import read_plan
     from plumbob.trust import Trust
 
     if asked.recorded is not None:
@@ -167,7 +167,7 @@ def _print(result: Result, as_json: bool) -> None:
 
 def _estimate(plan: Plan, workers: int, transcripts: bool, trust_code: bool, as_json: bool) -> None:
     from plumbob.app import estimate_audit
-    from plumbob.report.expense import print_estimate
+    from plumbob.report.estimated_cost import print_estimate
 
     made = estimate_audit(plan, workers=workers, transcripts=transcripts, trust_code=trust_code)
     if as_json:
@@ -178,7 +178,7 @@ def _estimate(plan: Plan, workers: int, transcripts: bool, trust_code: bool, as_
 
 def _tell(made: Estimate) -> None:
     """One line beforehand, where somebody would have to wait for more than a minute."""
-    from plumbob.report.expense import notice
+    from plumbob.report.estimated_cost import notice
 
     if notice(made):
         print(f"plumbob: {notice(made)}", file=sys.stderr)
@@ -211,7 +211,7 @@ def _check_junit(path: Path | None, gated: bool) -> None:
 
 def _plan_of_recording(plan: Path | None, recorded: Path, threats: tuple[str, ...]) -> Plan:
     """The plan that `--recorded` stands for."""
-    from plumbob.auditing.plan_file import make_plan
+    from plumbob.auditing.planning.plan_file import make_plan
 
     if plan is not None:
         raise BadInput("--recorded takes no plan; or name the run in the plan ('data: {recorded: ...}')")

@@ -14,7 +14,7 @@ from plumbob.cli.base import Effort, app
 from plumbob.errors import BadInput
 
 if TYPE_CHECKING:
-    from plumbob.auditing.wishes import Wishes
+    from plumbob.auditing.drafting.init_choices import Wishes
 
 
 Parties = Annotated[list[str] | None, typer.Option(help="NAME=FILE, once for each party.")]
@@ -63,7 +63,7 @@ def init(
     trust_code: TrustCode = False,
 ) -> None:
     """Write a commented plan from options; in a terminal, ask for whatever they leave open."""
-    from plumbob.auditing.wishes import Wishes, named_files
+    from plumbob.auditing.drafting.init_choices import Wishes, named_files
     from plumbob.trust import Trust
 
     said = Wishes(
@@ -89,8 +89,8 @@ def init(
 def _write(said: Wishes, out: Path | None, force: bool) -> None:
     """Ask for what is missing, write the plan, and say what comes next."""
     from plumbob.app import save_text
-    from plumbob.auditing.dialogue import completed
-    from plumbob.auditing.draft import draft
+    from plumbob.auditing.drafting.draft_plan import draft
+    from plumbob.auditing.drafting.init_dialogue import completed
     from plumbob.report.answer import plain
     from plumbob.report.terminal import say
 

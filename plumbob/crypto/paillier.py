@@ -26,9 +26,9 @@ import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
-from plumbob.crypto.cores import over_cores, parts
 from plumbob.crypto.fixed_base import FixedBase
 from plumbob.crypto.multi_exponentiation import Integers, bucket_products, products_of_powers
+from plumbob.crypto.parallel import over_cores, parts
 from plumbob.crypto.residues import inverses
 from plumbob.errors import BadInput, whole
 from plumbob.federation import BoolArray, ByteArray, IntArray

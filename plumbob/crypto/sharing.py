@@ -20,7 +20,7 @@ import numpy as np
 
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.later import mpyc
+from plumbob.lazy_imports import mpyc
 
 SERVERS = 3
 SHARED_FRACTION_BITS = 20  # after the binary point

@@ -24,7 +24,7 @@ from plumbob.data.files import read_frame
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Column, Table
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 
 
 def find(name: str) -> DataSet:

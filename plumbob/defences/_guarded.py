@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from plumbob.defences.base import Defence
 from plumbob.protocols.base import Protocol
-from plumbob.protocols.guards import Guard, GuardedProtocol
+from plumbob.protocols.shared.guards import Guard, GuardedProtocol
 
 
 class GuardedDefence(Defence):

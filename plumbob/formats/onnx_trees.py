@@ -15,7 +15,7 @@ from plumbob.federation import FloatArray
 from plumbob.formats.own_model import MOST_CLASSES, MOST_NODES, averaged, checked_depth, single
 from plumbob.protocols import Model
 from plumbob.protocols.scores.boosted_trees import added_up
-from plumbob.protocols.trees import Plain
+from plumbob.protocols.shared.trees import Plain
 
 STRICT = {
     "BRANCH_LEQ": (False, True),

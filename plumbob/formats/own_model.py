@@ -17,7 +17,7 @@ from plumbob.protocols import Model
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
-from plumbob.protocols.trees import DEEPEST, Forest, Plain, Trees
+from plumbob.protocols.shared.trees import DEEPEST, Forest, Plain, Trees
 
 MOST_NODES = 2**24  # of all trees together, each as a full binary tree
 MOST_INPUTS, MOST_CLASSES = 1_000_000, 10_000

@@ -17,7 +17,7 @@ from plumbob.formats.own_model import OwnModel, averaged, checked_depth, pulled_
 from plumbob.protocols.scores.boosted_trees import BoostedModel, added_up, boosted
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
-from plumbob.protocols.trees import Plain, Trees, plain
+from plumbob.protocols.shared.trees import Plain, Trees, plain
 from plumbob.trust import Trust
 
 KNOWN = (

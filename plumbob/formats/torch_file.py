@@ -19,7 +19,7 @@ import numpy as np
 from plumbob.errors import BadInput
 from plumbob.formats.own_model import OwnModel
 from plumbob.formats.sklearn_estimators import layered
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.trust import Trust
 

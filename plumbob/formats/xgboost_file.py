@@ -16,7 +16,7 @@ from plumbob.files import parse_json
 from plumbob.formats import ubjson
 from plumbob.formats.own_model import MOST_CLASSES, OwnModel, checked_depth, single
 from plumbob.protocols.scores.boosted_trees import added_up
-from plumbob.protocols.trees import Plain
+from plumbob.protocols.shared.trees import Plain
 
 TWO, SEVERAL = ("binary:logistic",), ("multi:softprob", "multi:softmax")
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
 from plumbob.errors import BadInput, suggest
 from plumbob.papers import jiang2022, jin2021, luo2021, ours, weng2022, ye2022
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from plumbob.later import stats
+from plumbob.lazy_imports import stats
 from plumbob.scoring.intervals import mean_and_margin
 
 YesNoOpen = bool | None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
 from plumbob.papers.claims import Claim, ClaimFigure, Outcome
 from plumbob.report.charts import Axis, Point, Series, line_chart, nice_top
 

@@ -15,7 +15,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
-from plumbob.protocols.networks import check_networks
+from plumbob.protocols.shared.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
 

@@ -26,13 +26,13 @@ from plumbob.bundle import Array
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.protocols.base import opened
 from plumbob.protocols.embeddings.split_network import ASKED, SplitNetwork
-from plumbob.recorded.modules import checked_modules, linear, numbers_of, plain, predicting, table_of, version_of
 from plumbob.recorded.row_index import UNKNOWN, Found, RowIndex, agreed, nothing
 from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
 from plumbob.recorded.tables import array_of, checked_parties, federation_of
+from plumbob.recorded.torch_modules import checked_modules, linear, numbers_of, plain, predicting, table_of, version_of
 from plumbob.transcript import Transcript
 
 if TYPE_CHECKING:

@@ -11,10 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.auditing.limits import inconclusive
-from plumbob.auditing.summarise import NOT_KNOWN, SHARES, UNPROVEN, Situation, Summary, Verdict, group, situation_of
+from plumbob.auditing.concluding.inconclusive import inconclusive
+from plumbob.auditing.concluding.summarise import (
+    NOT_KNOWN,
+    SHARES,
+    UNPROVEN,
+    Situation,
+    Summary,
+    Verdict,
+    group,
+    situation_of,
+)
 from plumbob.errors import one_line
-from plumbob.scoring.levels import Level, worst
+from plumbob.scoring.leak_levels import Level, worst
 from plumbob.threats import THREATS
 
 LEVEL_WORDS = {Level.EXACT: "recovered", Level.LEAK: "leaking", Level.ORDER: "order only", Level.NONE: "no leak"}

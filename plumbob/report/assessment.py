@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbob.attacks import attacks
-from plumbob.auditing.expand import unmeasured, untried
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.flows import SHUT, Flow, flows_of
-from plumbob.auditing.frontier import Frontier, frontiers
-from plumbob.auditing.matrix import phase
-from plumbob.auditing.open import Source
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.summarise import Summary, summarise
+from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
+from plumbob.auditing.concluding.summarise import Summary, summarise
+from plumbob.auditing.planning.matrix import phase
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.running.data_flows import SHUT, Flow, flows_of
+from plumbob.auditing.running.expand import unmeasured, untried
+from plumbob.auditing.running.finding import Finding
+from plumbob.auditing.running.open_data import Source
 from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
 from plumbob.report import protection, severity

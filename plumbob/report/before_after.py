@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from plumbob.auditing.frontier import Frontier
+from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.report import charts
 from plumbob.report.answer import Answer, ColumnAnswer, count, percent, sentence_list, short
 from plumbob.report.charts import Axis

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 
 WIDTH = 400.0
 BOLD = 1.1  # bold text is wider

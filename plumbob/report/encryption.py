@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.running.finding import Finding
 from plumbob.crypto.paillier import RECOMMENDED_KEY
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer, count, label, sentence_list

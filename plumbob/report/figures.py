@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from plumbob.auditing.summarise import SHARES, Summary, group
+from plumbob.auditing.concluding.summarise import SHARES, Summary, group
 from plumbob.report import charts
 from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, label, number, percent, short
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 from plumbob.scoring.metrics import rank_correlation
 
 SHOWN_BARS = 30

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.running.finding import Finding
 from plumbob.report import charts
 from plumbob.report.answer import defence_words, label, number, percent, short
 from plumbob.report.charts import Axis, Box, Point, Series

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.matrix import Block, Row
-from plumbob.auditing.summarise import Summary, group
+from plumbob.auditing.concluding.summarise import Summary, group
+from plumbob.auditing.planning.matrix import Block, Row
 from plumbob.report.answer import LEVEL_WORDS, label, sentence_list, short
-from plumbob.scoring.levels import Level, worst
+from plumbob.scoring.leak_levels import Level, worst
 
 RUN, FITS, NONE = "run", "fits, not run", "none fits"
 READ = (

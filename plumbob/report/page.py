@@ -13,13 +13,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbob.auditing import summarise as judge
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.frontier import Frontier, Option, frontiers
-from plumbob.auditing.gate import Outcome
-from plumbob.auditing.learnt import unlearnt
-from plumbob.auditing.matrix import Block
-from plumbob.auditing.summarise import Summary
+from plumbob.auditing.concluding import summarise as judge
+from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers
+from plumbob.auditing.concluding.model_quality import unlearnt
+from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.planning.gate import Outcome
+from plumbob.auditing.planning.matrix import Block
+from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
 from plumbob.report import charts, figures, protection, risk
 from plumbob.report import matrix as matrix_words
@@ -30,7 +30,7 @@ from plumbob.report.encryption import encryption
 from plumbob.report.gallery import gallery
 from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids
-from plumbob.scoring.levels import worst
+from plumbob.scoring.leak_levels import worst
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 READ_COLUMNS = (

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-from plumbob.auditing.frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
+from plumbob.auditing.concluding.defence_frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
 from plumbob.report import charts
 from plumbob.report.answer import Answer, defence_words, label, number, percent, sentence_list, short
 from plumbob.report.charts import Axis, Point, Spot

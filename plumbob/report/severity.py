@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
 from plumbob.report.answer import Answer, ColumnAnswer
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 
 STEPS = ("none found", "limited", "significant", "maximal")

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.frontier import Frontier, Option, estimate, frontiers
-from plumbob.auditing.learnt import unlearnt
-from plumbob.auditing.summarise import Summary, group, summarise
+from plumbob.auditing.concluding.defence_frontier import Frontier, Option, estimate, frontiers
+from plumbob.auditing.concluding.model_quality import unlearnt
+from plumbob.auditing.concluding.summarise import Summary, group, summarise
+from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
-from plumbob.scoring.levels import Level, worst
+from plumbob.scoring.leak_levels import Level, worst
 
 SHOWN_COLUMNS = 12
 STYLES = {Level.EXACT: "bold red", Level.LEAK: "yellow", Level.ORDER: "magenta", Level.NONE: "green"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from plumbob.correlation import correlations, standardised
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 
 EXACT_CELL = 1e-6  # a cell this close, in units of its range, counts as recovered
 

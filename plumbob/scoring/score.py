@@ -13,7 +13,7 @@ from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
-from plumbob.scoring.rows import AtRisk, at_risk
+from plumbob.scoring.rows_at_risk import AtRisk, at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -128,11 +128,11 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
     if guess.vectors is not None:
         guess = replace(guess, values=named(guess.vectors, truth.values, without_scores(view)))
     if guess.orders is not None:
-        from plumbob.scoring.orders import score_orders  # which builds on this module
+        from plumbob.scoring.order_claims import score_orders  # which builds on this module
 
         return score_orders(guess.orders, truth, view)
     if guess.branches is not None:
-        from plumbob.scoring.branches import score_branches  # which builds on this module
+        from plumbob.scoring.branch_claims import score_branches  # which builds on this module
 
         return score_branches(guess.branches, truth, view, rng)
     if guess.values is None or guess.values.shape != truth.values.shape:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumbob.auditing.summarise import LABEL
+from plumbob.auditing.concluding.summarise import LABEL
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer, count, label, percent, plain, short
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 from plumbob.view.runs import Opened
 
 DECISIVE = ("data", "protocols", "threats", "defences")  # settings that ought to make a difference

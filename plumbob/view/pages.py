@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from plumbob.report.answer import LEVEL_WORDS, plain, short
 from plumbob.report.page import templates
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 from plumbob.view.compare import compare
 from plumbob.view.runs import Opened, Run
 

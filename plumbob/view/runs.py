@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from plumbob.auditing.expand import cases, units
-from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.plan_file import read_plan
-from plumbob.auditing.store import MARK as STORE
-from plumbob.auditing.summarise import LABEL, summarise
+from plumbob.auditing.concluding.summarise import LABEL, summarise
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.planning.plan_file import read_plan
+from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.finding import Finding, read_findings
+from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
 from plumbob.report.answer import Answer, ColumnAnswer, answers, plain
-from plumbob.scoring.levels import Level, worst
+from plumbob.scoring.leak_levels import Level, worst
 
 FINDINGS, COSTS, PLAN = "findings.jsonl", "costs.jsonl", "plan.yaml"
 REPORT, ASSESSMENT, ENVIRONMENT = "report.html", "assessment.html", "environment.json"

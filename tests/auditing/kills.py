@@ -24,7 +24,7 @@ from pathlib import Path
 import yaml
 
 from plumbob.app import run_audit
-from plumbob.auditing.store import Store
+from plumbob.auditing.running.store import Store
 
 PLAN = """
 data: {name: breast, sample: 150}

@@ -11,10 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbob.auditing.draft import _scalar, draft
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.plan_file import plan_from_text, read_plan
-from plumbob.auditing.wishes import Wishes, fitting_defences, fitting_protocols, fitting_threats, named_files
+from plumbob.auditing.drafting.draft_plan import _scalar, draft
+from plumbob.auditing.drafting.init_choices import (
+    Wishes,
+    fitting_defences,
+    fitting_protocols,
+    fitting_threats,
+    named_files,
+)
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.planning.plan_file import plan_from_text, read_plan
 from plumbob.errors import BadInput
 from tests.report.samples import HOSTILE
 

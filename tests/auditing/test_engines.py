@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.auditing import engines
-from plumbob.auditing.engines import Pool, engine_named, run_job
-from plumbob.auditing.expand import keyed
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.schedule import Piece, pieces
-from plumbob.auditing.store import Store
-from plumbob.auditing.work import Extras, Job, work, work_apart
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running import execution_engines as engines
+from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job
+from plumbob.auditing.running.expand import keyed
+from plumbob.auditing.running.open_data import open_source
+from plumbob.auditing.running.schedule import Piece, pieces
+from plumbob.auditing.running.store import Store
+from plumbob.auditing.running.work import Extras, Job, work, work_apart
 from plumbob.errors import BadInput
 from plumbob.report.pictures import save_sheet
 

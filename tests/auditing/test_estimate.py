@@ -13,15 +13,15 @@ from benchmarks.costs import fit
 from benchmarks.estimates import compare, took
 from plumbob.app import estimate_audit
 from plumbob.attacks import ATTACKS, Attack, attacks
-from plumbob.auditing import cost
-from plumbob.auditing.cost import Size
-from plumbob.auditing.estimate import Estimate, estimate, spread
-from plumbob.auditing.expand import cases, units
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.schedule import pieces
+from plumbob.auditing.costing import cost
+from plumbob.auditing.costing.cost import Size
+from plumbob.auditing.costing.estimate import Estimate, estimate, spread
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.open_data import open_source
+from plumbob.auditing.running.schedule import pieces
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
-from plumbob.report.expense import notice
+from plumbob.report.estimated_cost import notice
 from tests.commands import plumbob
 
 SIZE = Size(500, 500, 20, 6, 3, "neural_network", {"hidden": (60, 20), "epochs": 20, "batch": 256})

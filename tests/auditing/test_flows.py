@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.costs import made
-from plumbob.auditing.flows import CLEAR, ENCRYPTED, HIDDEN, SAID_ENCRYPTED, SAID_HIDDEN, flows_of
+from plumbob.auditing.running.data_flows import CLEAR, ENCRYPTED, HIDDEN, SAID_ENCRYPTED, SAID_HIDDEN, flows_of
 from plumbob.bundle import Array
 from plumbob.crypto.paillier import generate
 from plumbob.crypto.plain import as_bytes

@@ -7,12 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.frontier import Mark, Option, dominates, estimate, frontier, frontiers, recommend
-from plumbob.auditing.gate import Gate
-from plumbob.auditing.summarise import summarise
+from plumbob.auditing.concluding.defence_frontier import (
+    Mark,
+    Option,
+    dominates,
+    estimate,
+    frontier,
+    frontiers,
+    recommend,
+)
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.planning.gate import Gate
+from plumbob.auditing.running.finding import Finding
 from plumbob.report.answer import answers, how
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 from tests.report import samples
 
 

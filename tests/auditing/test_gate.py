@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.gate import Check, Gate
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.gate import Check, Gate
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.finding import Finding
 from plumbob.errors import BadInput
 from plumbob.scoring.score import ColumnScore
 from tests.report import samples

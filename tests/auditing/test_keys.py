@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from plumbob.app import run_audit
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.crypto import paillier
 from plumbob.report.terminal import print_summary
 

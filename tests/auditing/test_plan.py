@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.auditing.plan import Plan, ProtocolPlan
-from plumbob.auditing.plan_file import make_plan, read_plan
+from plumbob.auditing.planning.plan import Plan, ProtocolPlan
+from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
 from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbob.auditing import provenance
-from plumbob.auditing.provenance import code_of, modules_of
+from plumbob.auditing.running import provenance
+from plumbob.auditing.running.provenance import code_of, modules_of
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_only_code_that_is_imported_counts(package: Path, name: str, counts: boo
 def test_an_attack_goes_through_scoring_but_not_through_other_attacks() -> None:
     code_of.cache_clear()
     seen: set[str] = set()
-    todo = ["plumbob.auditing.run", "plumbob.attacks.scores.path_restriction"]
+    todo = ["plumbob.auditing.running.run", "plumbob.attacks.scores.path_restriction"]
     while todo:
         module = todo.pop()
         if module.startswith("plumbob") and module not in seen and provenance._source(module) is not None:

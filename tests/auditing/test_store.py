@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from plumbob.app import _claimed, run_audit
-from plumbob.auditing.finding import COSTS, Finding, read_findings
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.store import Store
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.finding import COSTS, Finding, read_findings
+from plumbob.auditing.running.store import Store
 from plumbob.errors import BadInput
 from plumbob.trust import NO_CODE
 from tests.auditing import kills
@@ -116,9 +116,9 @@ def test_a_changed_setting_meets_no_old_finding(tmp_path: Path, change: dict[str
 
 def test_names_that_a_finding_carries_are_part_of_its_key(tmp_path: Path) -> None:
     """The same numbers under other column names are other findings: a shared store must not mix up who is named."""
-    from plumbob.auditing.expand import keyed
-    from plumbob.auditing.open import open_source
-    from plumbob.auditing.plan_file import make_plan
+    from plumbob.auditing.planning.plan_file import make_plan
+    from plumbob.auditing.running.expand import keyed
+    from plumbob.auditing.running.open_data import open_source
 
     plan = make_plan(PLAN).filled()
     source = open_source(plan.data, plan.seed)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.auditing import sweep
-from plumbob.auditing.expand import Unit, cases, defences_for, untried
-from plumbob.auditing.frontier import frontiers
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.plan_file import make_plan, read_plan
-from plumbob.auditing.sweep import every
-from plumbob.auditing.untried import Untried
+from plumbob.auditing.concluding.defence_frontier import frontiers
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning import sweep
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.planning.plan_file import make_plan, read_plan
+from plumbob.auditing.planning.sweep import every
+from plumbob.auditing.running.expand import Unit, cases, defences_for, untried
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline
 from plumbob.threats import WhiteBox

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from plumbob import platform_only
+from plumbob import os_specific as platform_only
 from plumbob.app import run_audit
-from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.plan_file import read_plan
-from plumbob.auditing.store import FORMAT, MARK, Store
+from plumbob.auditing.planning.plan_file import read_plan
+from plumbob.auditing.running.finding import Finding, read_findings
+from plumbob.auditing.running.store import FORMAT, MARK, Store
 from plumbob.errors import BadInput
 from tests.report import samples
 

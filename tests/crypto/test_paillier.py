@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.crypto import cores, paillier
+from plumbob.crypto import paillier
+from plumbob.crypto import parallel as cores
 from plumbob.crypto.multi_exponentiation import products_of_powers, window
 from plumbob.crypto.paillier import Ciphertexts, PrivateKey, PublicKey, generate, products
 from plumbob.errors import BadInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumbob.auditing.precheck import precheck, secure_correlations
+from plumbob.auditing.planning.pre_training_check import precheck, secure_correlations
 from plumbob.correlation import correlations
 from plumbob.crypto.sharing import SERVERS, SHARING_PRIME, mean_products, product_of, shares_of
 from plumbob.errors import BadInput

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from plumbob.auditing.engines import run
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.open_data import open_source
 from plumbob.defences import DEFENCES, Combined, Defence, NoDefence, defence_named
 from plumbob.errors import BadInput
 from plumbob.known_defences import KnownCodebook

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.auditing.open import open_source, with_models
-from plumbob.auditing.plan_file import make_plan, read_plan
+from plumbob.auditing.planning.plan_file import make_plan, read_plan
+from plumbob.auditing.running.open_data import open_source, with_models
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput
 from plumbob.formats import OwnModel, fitted, read_model
@@ -23,7 +23,7 @@ from plumbob.formats.own_model import single
 from plumbob.formats.sklearn_estimators import own_of
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
-from plumbob.protocols.trees import Forest
+from plumbob.protocols.shared.trees import Forest
 from tests.commands import plumbob
 from tests.formats.fixtures.make import NAMES, labels, rows
 from tests.formats.test_files import FIXTURES, estimators

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob.auditing.finding import read_findings
+from plumbob.auditing.running.finding import read_findings
 from plumbob.formats import read_model
 from plumbob.view.pages import list_page
 from plumbob.view.runs import Runs

@@ -10,9 +10,9 @@ import yaml
 from pydantic import BaseModel
 
 from plumbob.attacks import attacks
-from plumbob.auditing.gate import MEASURES, Gate
-from plumbob.auditing.plan import Plan
-from plumbob.auditing.plan_file import read_plan
+from plumbob.auditing.planning.gate import MEASURES, Gate
+from plumbob.auditing.planning.plan import Plan
+from plumbob.auditing.planning.plan_file import read_plan
 from plumbob.data.prepare import CHOICES
 from plumbob.defences import DEFENCES
 from plumbob.protocols import PROTOCOLS

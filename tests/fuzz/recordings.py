@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from plumbob import bundle
-from plumbob.recorded.opening import federation_in, open_recorded
+from plumbob.recorded.open_recording import federation_in, open_recorded
 from plumbob.recorded.seals import accuracy_of, defence_of, remarks_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import _GENESIS, Transcript, _link

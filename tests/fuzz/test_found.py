@@ -13,8 +13,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from plumbob.auditing.finding import read_findings
-from plumbob.auditing.plan_file import make_plan, plan_from_text
+from plumbob.auditing.planning.plan_file import make_plan, plan_from_text
+from plumbob.auditing.running.finding import read_findings
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import prepare
 from plumbob.errors import LONGEST, BadInput

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.auditing.finding import Finding
+from plumbob.auditing.running.finding import Finding
 from plumbob.errors import BadInput
 from plumbob.transcript import Transcript
 from tests.recorded.loops import EXAMPLES

@@ -15,7 +15,7 @@ import pytest
 from plumbob.attacks import attack_named
 from plumbob.errors import BadInput
 from plumbob.recorded.folder import read_recording
-from plumbob.recorded.opening import open_recorded
+from plumbob.recorded.open_recording import open_recorded
 from plumbob.recorded.seals import accuracy_of, defence_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import training_world

@@ -17,9 +17,9 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, Party
 from plumbob.known_defences import KnownDeeperCut, KnownGaussianMasking
 from plumbob.protocols.embeddings.split_network import SplitNetwork
-from plumbob.recorded.modules import linear
-from plumbob.recorded.opening import open_recorded
+from plumbob.recorded.open_recording import open_recorded
 from plumbob.recorded.seals import accuracy_of
+from plumbob.recorded.torch_modules import linear
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Message, Transcript
 from tests.recorded.loops import EXAMPLES, World, example

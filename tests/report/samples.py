@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Guess
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.run import training_losses
+from plumbob.auditing.running.finding import Finding
+from plumbob.auditing.running.run import training_losses
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from plumbob.auditing.summarise import summarise
+from plumbob.auditing.concluding.summarise import summarise
 from plumbob.report.answer import answers, how, overall, plain, scope, short, sure, worst_columns
 from tests.report import samples
 

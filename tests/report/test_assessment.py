@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.flows import CLEAR, ENCRYPTED, Flow, flows_of
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.summarise import summarise
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.data_flows import CLEAR, ENCRYPTED, Flow, flows_of
+from plumbob.auditing.running.finding import Finding
 from plumbob.protocols import protocol_named
 from plumbob.report import severity
 from plumbob.report.answer import answers

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.gate import Gate
-from plumbob.auditing.matrix import matrix
-from plumbob.auditing.untried import Untried
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning.gate import Gate
+from plumbob.auditing.planning.matrix import matrix
+from plumbob.auditing.running.finding import Finding
 from plumbob.report.assessment import Member
 from plumbob.report.assessment import render as render_assessment
 from plumbob.report.page import About, render

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
-from plumbob.auditing.summarise import summarise
+from plumbob.auditing.concluding.summarise import summarise
 from plumbob.report import charts, figures
 from plumbob.report.answer import answers
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series

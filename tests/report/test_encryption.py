@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.auditing.engines import run
-from plumbob.auditing.expand import defences_for
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.summarise import summarise
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.expand import defences_for
+from plumbob.auditing.running.open_data import open_source
 from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.gate import Gate
-from plumbob.auditing.untried import Untried
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning.gate import Gate
+from plumbob.auditing.running.finding import Finding
 from plumbob.report.gating import gate_line, junit, print_gate
 from tests.report import samples
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plumbob.auditing.finding import Finding
+from plumbob.auditing.running.finding import Finding
 from plumbob.report.page import POLICY, About, render
 from tests.report import samples
 

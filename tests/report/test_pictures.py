@@ -16,9 +16,9 @@ from rich.console import Console
 
 from plumbob.app import Result, run_audit
 from plumbob.attacks.base import Guess
-from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.open import Source
-from plumbob.auditing.run import LOSSES, training_losses
+from plumbob.auditing.running.finding import Finding, read_findings
+from plumbob.auditing.running.open_data import Source
+from plumbob.auditing.running.run import LOSSES, training_losses
 from plumbob.federation import split_into_tiles
 from plumbob.report.gallery import LEFT_OUT, SHOWN, gallery
 from plumbob.report.page import About, render

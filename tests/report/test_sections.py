@@ -10,14 +10,14 @@ import numpy as np
 from rich.console import Console
 
 from plumbob import listing
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.frontier import frontiers
-from plumbob.auditing.gate import Gate
-from plumbob.auditing.learnt import unlearnt
-from plumbob.auditing.matrix import Block, matrix, of_plan, row
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.summarise import in_words, summarise
-from plumbob.auditing.untried import Untried
+from plumbob.auditing.concluding.defence_frontier import frontiers
+from plumbob.auditing.concluding.model_quality import unlearnt
+from plumbob.auditing.concluding.summarise import in_words, summarise
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning.gate import Gate
+from plumbob.auditing.planning.matrix import Block, matrix, of_plan, row
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.finding import Finding
 from plumbob.protocols import PROTOCOLS
 from plumbob.report.answer import answers, how, overall, sure
 from plumbob.report.before_after import before_after

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from plumbob.auditing.finding import Finding
+from plumbob.auditing.running.finding import Finding
 from plumbob.report.terminal import print_summary
 from tests.report import samples
 

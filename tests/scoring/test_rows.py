@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.scoring.baselines import squared_errors
-from plumbob.scoring.rows import at_risk
+from plumbob.scoring.rows_at_risk import at_risk
 
 
 def counted(guess: np.ndarray, truth: np.ndarray) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from plumbob.auditing.finding import Finding
+from plumbob.auditing.running.finding import Finding
 from plumbob.report.page import About, render
 from tests.report import samples
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbob.auditing.finding import read_findings
+from plumbob.auditing.running.finding import read_findings
 from plumbob.errors import BadInput
 from plumbob.view.compare import compare
 from plumbob.view.runs import FINDINGS, Runs, folders

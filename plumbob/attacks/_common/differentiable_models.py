@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel, SplitModel
 
 Logits = Callable[[Tensor], Tensor]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import flint
+from plumbob.lazy_imports import flint
 
 EMBEDDING_SCALE = 2.0**40  # embeddings are rounded to whole numbers at this scale before the reduction
 ROUNDING_PASSES = 8  # of rounding: the first moves by more than doubles can hold, the last ones by nothing

@@ -30,7 +30,7 @@ from plumbob.known_defences import (
     KnownPurifier,
     KnownRounding,
 )
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 PURIFIED = 0.005  # how exactly a purified score is matched
 UNDOING = 30  # rounds that take the effect of cutting out of averaged answers

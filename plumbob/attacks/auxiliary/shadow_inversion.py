@@ -31,7 +31,7 @@ from plumbob.attacks.scores.gradient_inversion import (
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel
 from plumbob.threats import AuxiliaryRows, View
 

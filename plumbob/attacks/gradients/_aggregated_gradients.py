@@ -19,8 +19,8 @@ from plumbob.attacks.gradients._row_gradients import DEAD, MOST_NUMBERS_OF_A_LAY
 from plumbob.attacks.gradients._worker_uploads import STILL, Gradients, Uploads
 from plumbob.federation import BoolArray, FloatArray
 from plumbob.known_defences import KnownSecureAggregation
-from plumbob.later import nn, torch
-from plumbob.protocols.networks import first_linear
+from plumbob.lazy_imports import nn, torch
+from plumbob.protocols.shared.networks import first_linear
 
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
 UNOPENED = (

@@ -16,7 +16,7 @@ import numpy as np
 
 from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 from plumbob.federation import IntArray
-from plumbob.later import Tensor, functional, torch
+from plumbob.lazy_imports import Tensor, functional, torch
 
 DECODING_TURNS, DECODING_TURNS_FROM_NEAR = 12, 3  # at most, from nothing and from inputs that are near
 STAYED = 5e-3  # share of their length by which inputs move that are left alone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from plumbob.attacks.gradients._network_blocks import ConvolutionBlock, through
-from plumbob.later import Tensor, functional, torch
+from plumbob.lazy_imports import Tensor, functional, torch
 
 INVERTED_TOGETHER = 64  # rows solved together
 INVERSION_STEPS = 24  # at most

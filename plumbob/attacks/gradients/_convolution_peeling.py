@@ -13,7 +13,7 @@ from collections.abc import Callable
 from plumbob.attacks.gradients._block_decoding import decodable, decode
 from plumbob.attacks.gradients._block_inversion import FINELY, INVERTED_TOGETHER, RESIDUAL_TO_STOP_AT, invert, polish
 from plumbob.attacks.gradients._network_blocks import ConvolutionBlock, through
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 ENOUGH = 1.25  # cells of y per cell of x from which y alone is asked
 # Ways down at most, and the share of its size by which a representation may be missed

@@ -21,9 +21,9 @@ from plumbob.attacks.gradients._worker_uploads import Uploads, Worker, needs_coo
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.known_defences import KnownSecureAggregation
-from plumbob.later import Tensor, nn, torch
+from plumbob.lazy_imports import Tensor, nn, torch
 from plumbob.protocols.gradients.split_training import TOP
-from plumbob.protocols.networks import one_thread
+from plumbob.protocols.shared.networks import one_thread
 from plumbob.threats import View
 
 MATCHING_ADAM_BETAS, MATCHING_ADAM_EPSILON = (0.9, 0.999), 1e-7  # of Adam, in the authors' code

@@ -16,7 +16,7 @@ from plumbob.attacks.gradients._network_blocks import chain_of
 from plumbob.attacks.gradients._row_gradients import Separation
 from plumbob.attacks.gradients._worker_uploads import UPLOAD_RANK_SHARE, Uploads, Worker
 from plumbob.federation import BoolArray, FloatArray
-from plumbob.later import nn
+from plumbob.lazy_imports import nn
 from plumbob.protocols.gradients.split_training import TOP
 
 NOISE = 64  # times the rounding of what was sent, up to which a gradient may be of a dead unit

@@ -23,7 +23,7 @@ from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 from plumbob.attacks.gradients._representation_descent import descend, descended
 from plumbob.attacks.gradients._row_gradients import Inputs
 from plumbob.federation import BoolArray, FloatArray, IntArray
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 SIGHTS, SIGHTS_TO_AGREE = 6, 5  # rounds in which a row is looked for, and of them those that are brought to agree
 LIVE = 0.8  # share of the most live cells from which a round tells as much as any

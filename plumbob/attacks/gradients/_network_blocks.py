@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 
 from plumbob.attacks.gradients._row_gradients import DEAD
-from plumbob.later import Tensor, functional, nn, torch
+from plumbob.lazy_imports import Tensor, functional, nn, torch
 
 FEW_CHANNELS = 4  # channels
 

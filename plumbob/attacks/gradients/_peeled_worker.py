@@ -20,8 +20,8 @@ from plumbob.attacks.gradients._row_gradients import (
 )
 from plumbob.attacks.gradients._worker_uploads import Gradients, Uploads, Worker
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import torch
-from plumbob.protocols.networks import first_linear, representation
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.networks import first_linear, representation
 
 if TYPE_CHECKING:
     from plumbob.attacks.gradients._network_blocks import ConvolutionBlock

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 DESCENDED_TOGETHER = 256
 

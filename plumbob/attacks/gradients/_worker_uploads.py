@@ -17,9 +17,9 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownHiddenIndices
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.protocols.gradients.split_training import ROWS_TAKEN, TOP
-from plumbob.protocols.networks import NETWORKS, NetworkPlan, drawing, mixing
+from plumbob.protocols.shared.networks import NETWORKS, NetworkPlan, drawing, mixing
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
 

@@ -24,8 +24,8 @@ from plumbob.attacks.gradients._gradient_matching import (
 )
 from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import not_negative, positive
-from plumbob.later import Tensor, nn, torch
-from plumbob.protocols.networks import first_linear
+from plumbob.lazy_imports import Tensor, nn, torch
+from plumbob.protocols.shared.networks import first_linear
 from plumbob.threats import View
 
 STAND_IN_ROWS = 256  # rows of U(0, 1) that stand in for others

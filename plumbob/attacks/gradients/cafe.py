@@ -30,8 +30,8 @@ from plumbob.attacks.gradients._gradient_matching import (
 )
 from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whole
-from plumbob.later import Tensor, torch
-from plumbob.protocols.networks import first_linear, representation
+from plumbob.lazy_imports import Tensor, torch
+from plumbob.protocols.shared.networks import first_linear, representation
 
 CafeOptimizer = Literal["sgd", "adam"]
 Rates = tuple[float, float, float]

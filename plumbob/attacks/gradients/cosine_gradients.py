@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, Pairs, variation
 from plumbob.errors import not_negative
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 TINY_SQUARED_LENGTH = 1e-20  # of squared lengths: a gradient of zeros has no angle
 

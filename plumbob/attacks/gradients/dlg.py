@@ -6,7 +6,7 @@ D = |gradient(x, y) - uploaded gradient|^2
 from __future__ import annotations
 
 from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, squared
-from plumbob.later import Tensor
+from plumbob.lazy_imports import Tensor
 
 
 class Dlg(Matching):

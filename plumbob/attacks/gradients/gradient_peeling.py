@@ -36,12 +36,12 @@ from plumbob.attacks.gradients._peeled_worker import Peeled
 from plumbob.attacks.gradients._row_gradients import Inputs, Separation
 from plumbob.attacks.gradients._top_classes import labels
 from plumbob.attacks.gradients._worker_uploads import STILL, UPLOAD_RANK_SHARE, Uploads, Worker, needs_coordinator
-from plumbob.crypto.cores import available
+from plumbob.crypto.parallel import available
 from plumbob.errors import boolean
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.known_defences import KnownSecureAggregation
-from plumbob.later import torch
-from plumbob.protocols.networks import one_thread, precision, representation
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.networks import one_thread, precision, representation
 from plumbob.threats import View
 
 if TYPE_CHECKING:

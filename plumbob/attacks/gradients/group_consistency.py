@@ -20,7 +20,7 @@ from plumbob.attacks.gradients._gradient_matching import (
     squared,
 )
 from plumbob.errors import not_negative, positive, whole
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 
 class GroupConsistency(ServerAttack):

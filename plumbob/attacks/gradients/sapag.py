@@ -8,7 +8,7 @@ says nothing; the small ones lead.
 from __future__ import annotations
 
 from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, Pairs
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 
 TINY_GRADIENT_VARIANCE = 1e-20  # of a variance: dead units have gradients of zeros
 

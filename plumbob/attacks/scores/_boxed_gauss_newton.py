@@ -18,7 +18,7 @@ from plumbob.attacks._common.differentiable_models import logits_of
 from plumbob.attacks.scores._box_equations import TINY, cut_normal
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.threats import View
 
 NEWTON_ROUNDS = 14

@@ -18,7 +18,7 @@ import numpy as np
 
 from plumbob.attacks.scores._box_equations import TINY, before_cut, propagate_together
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 from plumbob.threats import View
 
 PSEUDO = 0.5  # the box counts as half a known column, spread evenly

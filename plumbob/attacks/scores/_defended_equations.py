@@ -22,7 +22,7 @@ from plumbob.attacks.scores._column_prior import PSEUDO, from_complete_rows, row
 from plumbob.attacks.scores.equation_solving import LinearEquationsOfScores, equations
 from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownDefences, KnownNoise, KnownRounding
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import View
 

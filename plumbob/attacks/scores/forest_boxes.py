@@ -23,7 +23,7 @@ from plumbob.attacks.scores._column_prior import ColumnPrior, components, expect
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.scores.boosted_trees import BoostedModel, margins_of
-from plumbob.protocols.trees import LEAF, Forest, Trees
+from plumbob.protocols.shared.trees import LEAF, Forest, Trees
 from plumbob.threats import Schema, View, WhiteBox
 
 SWEEPS, WARM = 60, 24  # rounds over all columns, and those of them before samples count

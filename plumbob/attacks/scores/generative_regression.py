@@ -23,14 +23,14 @@ from plumbob.attacks._common.release_likelihood import Misfit, meaning, squared
 from plumbob.attacks.base import Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.later import Tensor, functional, torch
+from plumbob.lazy_imports import Tensor, functional, torch
 from plumbob.protocols.base import Model
-from plumbob.protocols.networks import one_thread
 from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
 from plumbob.protocols.scores.split_models import SplitModel
-from plumbob.protocols.trees import Forest
+from plumbob.protocols.shared.networks import one_thread
+from plumbob.protocols.shared.trees import Forest
 from plumbob.threats import View, WhiteBox
 
 Schedule = Literal["constant", "cycle"]

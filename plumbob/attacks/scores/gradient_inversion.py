@@ -24,7 +24,7 @@ from plumbob.attacks._common.release_likelihood import Meaning, meaning
 from plumbob.attacks.base import Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
-from plumbob.later import Tensor, torch
+from plumbob.lazy_imports import Tensor, torch
 from plumbob.threats import View, WhiteBox
 
 InversionLoss = Literal["mse", "kld"]

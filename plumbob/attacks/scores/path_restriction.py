@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from plumbob.attacks.base import Attack, Branches, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.trees import LEAF, Forest
+from plumbob.protocols.shared.trees import LEAF, Forest
 from plumbob.threats import View, WhiteBox
 
 WITHHELD = -1

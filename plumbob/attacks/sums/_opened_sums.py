@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from plumbob.crypto import plain
 from plumbob.federation import IntArray
-from plumbob.protocols.gradient_plaintexts import Layout
+from plumbob.protocols.shared.gradient_plaintexts import Layout
 from plumbob.threats import View
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plumbob.crypto.plain import integers
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.protocols.taylor_regression import BigIntegers, Rule, members, targets
+from plumbob.protocols.shared.taylor_regression import BigIntegers, Rule, members, targets
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR
 

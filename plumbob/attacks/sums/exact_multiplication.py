@@ -22,8 +22,8 @@ from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, P
 from plumbob.attacks.sums.reverse_multiplication import bounds
 from plumbob.attacks.sums.reverse_multiplication import solved as in_doubles
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import flint
-from plumbob.protocols.taylor_regression import BigIntegers
+from plumbob.lazy_imports import flint
+from plumbob.protocols.shared.taylor_regression import BigIntegers
 from plumbob.threats import Schema, View
 
 GRID_PRIME = 2**63 - 25  # far above twice 2^f

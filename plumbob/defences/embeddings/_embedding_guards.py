@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from plumbob.defences._guarded import GuardedDefence
 from plumbob.errors import BadInput
-from plumbob.later import nn, torch
+from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Protocol
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol
 
 
 class EmbeddingDefence(GuardedDefence):

@@ -12,7 +12,7 @@ from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import whole
 from plumbob.protocols.base import Protocol
 from plumbob.protocols.embeddings.split_network import AUTO, SplitNetwork
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 
 
 class DeeperCut(EmbeddingDefence):

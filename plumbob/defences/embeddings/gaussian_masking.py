@@ -10,8 +10,8 @@ import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import positive
-from plumbob.later import torch
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 
 
 class GaussianMasking(EmbeddingDefence):

@@ -11,8 +11,8 @@ import numpy as np
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, folded
 from plumbob.errors import BadInput, whole
-from plumbob.later import torch
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 
 
 class Masquerade(EmbeddingDefence):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, folded
 from plumbob.errors import BadInput, whole
-from plumbob.later import nn, torch
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.lazy_imports import nn, torch
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 
 
 class RankReduction(EmbeddingDefence):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from plumbob.defences._guarded import GuardedDefence
-from plumbob.protocols.guards import GradientGuard, GradientOutline
+from plumbob.protocols.shared.guards import GradientGuard, GradientOutline
 
 
 class GradientDefence(GuardedDefence):

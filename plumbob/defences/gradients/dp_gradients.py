@@ -16,8 +16,8 @@ from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.defences.scores.dp_sgd import noise_for
 from plumbob.errors import BadInput, boolean, positive
 from plumbob.known_defences import KnownDefences, KnownDpGradients
-from plumbob.later import torch
-from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
 
 
 class DpGradients(GradientDefence):

@@ -17,8 +17,8 @@ import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, boolean, not_negative, positive, whole
-from plumbob.later import torch
-from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
 
 ROOM = 2_000_000  # numbers of candidates kept for one shape of network
 REDRAWS = 20  # times that candidates are drawn again for one gradient

@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.federation import IntArray
-from plumbob.protocols.guards import GradientGuard, GradientOutline
+from plumbob.protocols.shared.guards import GradientGuard, GradientOutline
 
 
 class HiddenIndices(GradientDefence):

@@ -10,8 +10,8 @@ import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import boolean, whole
-from plumbob.later import torch
-from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
 
 
 class QuantisedGradients(GradientDefence):

@@ -18,9 +18,9 @@ from plumbob.crypto.masking import fixed_point, from_generator, opened_sum, pair
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.protocols.gradients.split_training import TOP
-from plumbob.protocols.guards import Arrived, GradientGuard, GradientOutline, Upload
+from plumbob.protocols.shared.guards import Arrived, GradientGuard, GradientOutline, Upload
 
 
 class SecureAggregation(GradientDefence):

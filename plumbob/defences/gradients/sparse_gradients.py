@@ -11,8 +11,8 @@ import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, positive
-from plumbob.later import torch
-from plumbob.protocols.guards import GradientGuard, GradientOutline, Upload
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
 
 
 class SparseGradients(GradientDefence):

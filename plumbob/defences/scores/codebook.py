@@ -16,7 +16,7 @@ from plumbob.defences.base import Defence, training_scores, watched
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownCodebook, KnownDefences
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 
 

@@ -20,7 +20,7 @@ from plumbob.bundle import Array
 from plumbob.defences.base import Defence
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.later import dp_accounting, nn, opacus, torch
+from plumbob.lazy_imports import dp_accounting, nn, opacus, torch
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, all_classes
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.scores.neural_network import Network, NeuralNetwork

@@ -16,7 +16,7 @@ from plumbob.defences.scores.noise import as_scores
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownDefences, KnownPurifier
-from plumbob.later import nn, torch
+from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 
 MOST = 2_000  # scores learnt from

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 
 from plumbob.attacks.auxiliary.shadow_inversion import ShadowInversion, threshold
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import Federation, FloatArray, Party
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every
-from plumbob.papers.jiang2022.cases import (
+from plumbob.papers.jiang2022.federations import (
     GIA_ROUNDS,
     JIANG_DATA,
     JIANG_HIDDEN_LAYERS,

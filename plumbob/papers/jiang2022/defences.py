@@ -14,13 +14,13 @@ from functools import cache
 import numpy as np
 
 from plumbob.attacks import Attack, attacks
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.defences import Defence, defence_named
 from plumbob.federation import Federation, FloatArray, halves, split_at_random
 from plumbob.papers.claims import CheckResult, Claim, Scale
 from plumbob.papers.evidence import every
-from plumbob.papers.jiang2022.cases import JIANG_DATA
+from plumbob.papers.jiang2022.federations import JIANG_DATA
 from plumbob.protocols.base import Model, PredictionProtocol, Release, predict, predicting
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.scoring.intervals import mean_and_margin

@@ -14,13 +14,13 @@ import numpy as np
 
 from plumbob.attacks.base import Attack
 from plumbob.attacks.scores.equation_solving import EquationSolving
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import halves, split_at_random
-from plumbob.later import stats
+from plumbob.lazy_imports import stats
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
-from plumbob.papers.jiang2022.cases import (
+from plumbob.papers.jiang2022.federations import (
     JIANG_DATA,
     JIANG_TRIALS,
     RATIOS,

@@ -10,7 +10,7 @@ import numpy as np
 from plumbob.attacks.gradients._row_gradients import Separation, layer_inputs
 from plumbob.attacks.gradients._worker_uploads import Uploads
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import FloatArray, split_at_random
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale

@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbob.attacks.gradients.cafe import Cafe
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.defences import Defence, NoDefence
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.defences.gradients.fake_gradients import FakeGradients

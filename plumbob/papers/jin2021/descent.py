@@ -24,8 +24,8 @@ from plumbob.attacks.gradients.dlg import Dlg
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.attacks.gradients.group_consistency import GroupConsistency
 from plumbob.attacks.gradients.sapag import Sapag
-from plumbob.auditing.run import generator
-from plumbob.crypto.cores import available
+from plumbob.auditing.running.run import generator
+from plumbob.crypto.parallel import available
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale, part
 from plumbob.papers.evidence import every
 from plumbob.papers.jin2021.federations import (

@@ -16,7 +16,7 @@ import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.gradients.cafe import TABLE_9
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import Federation, split_into_tiles
 from plumbob.papers.claims import Scale

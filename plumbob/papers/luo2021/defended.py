@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from plumbob.auditing.engines import run
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.finding import Finding
+from plumbob.auditing.running.open_data import open_source
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, times_below
 from plumbob.papers.luo2021.generative import GENERATIVE_ROWS, GENERATIVE_TRIALS, curve, mean, word

@@ -17,23 +17,23 @@ from plumbob.attacks.base import Attack
 from plumbob.attacks.scores.equation_solving import EquationSolving
 from plumbob.attacks.scores.path_restriction import PathRestriction, leaves_of, reachable
 from plumbob.attacks.scores.posterior_mean import PosteriorMean
-from plumbob.auditing.engines import run
-from plumbob.auditing.finding import Finding
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.precheck import precheck
-from plumbob.auditing.run import generator
-from plumbob.auditing.summarise import Summary, group, summarise
+from plumbob.auditing.concluding.summarise import Summary, group, summarise
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.planning.pre_training_check import precheck
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.finding import Finding
+from plumbob.auditing.running.open_data import open_source
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.defences.scores.verification import Verification
 from plumbob.federation import Column, Federation, Table, halves, split, split_at_random
-from plumbob.later import stats
+from plumbob.lazy_imports import stats
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import PredictionProtocol, predict
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
-from plumbob.protocols.trees import ABSENT, LEAF, Forest
+from plumbob.protocols.shared.trees import ABSENT, LEAF, Forest
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, Threat, View, cut
 from plumbob.transcript import COORDINATOR, Transcript

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import Column, FloatArray, IntArray, Table, halves, split_at_random
-from plumbob.later import sklearn, stats
+from plumbob.lazy_imports import sklearn, stats
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import Model, predict, protocol_named
 from plumbob.protocols.base import predicting
-from plumbob.protocols.trees import Forest
+from plumbob.protocols.shared.trees import Forest
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import Score, score, truth_of
 from plumbob.threats import LUO2021, View, cut

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
-from plumbob.auditing.engines import run
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.run import generator
-from plumbob.auditing.summarise import group
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.open_data import open_source
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import halves, split_at_random
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale

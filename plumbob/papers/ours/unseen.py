@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from plumbob.app import run_audit, save_text
-from plumbob.auditing.draft import draft
-from plumbob.auditing.finding import Finding, read_findings
-from plumbob.auditing.summarise import summarise
-from plumbob.auditing.wishes import Wishes
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.drafting.draft_plan import draft
+from plumbob.auditing.drafting.init_choices import Wishes
+from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.papers.claims import CheckResult, Claim, Part, Scale, part
 from plumbob.papers.ours.unseen_worlds import World, world, write
-from plumbob.scoring.levels import Level
+from plumbob.scoring.leak_levels import Level
 from plumbob.transcript import Transcript
 
 SEEDS, SMOKE_SEEDS = 100, 10

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from plumbob.attacks.base import Attack, Orders
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.data.files import read_frame
 from plumbob.federation import Column, Federation, FloatArray, IntArray, Table, halves, split

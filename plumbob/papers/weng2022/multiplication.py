@@ -20,13 +20,13 @@ from plumbob.attacks.base import Attack
 from plumbob.attacks.sums._product_equations import read
 from plumbob.attacks.sums.exact_multiplication import ExactMultiplication
 from plumbob.attacks.sums.reverse_multiplication import ReverseMultiplication
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import Federation, FloatArray, halves, split
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, every
+from plumbob.protocols.shared.taylor_regression import members, partition
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression, plaintext_taylor
-from plumbob.protocols.taylor_regression import members, partition
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 

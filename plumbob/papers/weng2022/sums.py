@@ -16,7 +16,7 @@ import numpy as np
 
 from plumbob.attacks.sums.code_decoding import CodeDecoding
 from plumbob.attacks.sums.reverse_sum import ReverseSum
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.crypto import plain
 from plumbob.crypto.sharing import sums_by_indicators
 from plumbob.data import registry
@@ -34,8 +34,8 @@ from plumbob.papers.weng2022.federations import (
     synthetic,
 )
 from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.protocols.gradient_plaintexts import HiddenCode
-from plumbob.protocols.hidden_codes import LabelledGroups, MagicNumbers
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.protocols.shared.hidden_codes import LabelledGroups, MagicNumbers
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.transcript import COORDINATOR, Transcript
 

@@ -12,7 +12,7 @@ from plumbob.attacks.embeddings._meet_in_the_middle import search
 from plumbob.attacks.embeddings.binary_columns import BinaryColumns, exact
 from plumbob.attacks.embeddings.leverage_sampling import LeverageSampling
 from plumbob.attacks.embeddings.linear_equations import LinearEquations, solve
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.defences.embeddings.rotation import random_orthogonal
 from plumbob.federation import Column, Federation, FloatArray, Party

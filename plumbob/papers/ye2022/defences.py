@@ -9,7 +9,7 @@ import numpy as np
 from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings.binary_columns import BinaryColumns, exact
 from plumbob.attacks.embeddings.linear_equations import LinearEquations
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.defences import defence_named
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray

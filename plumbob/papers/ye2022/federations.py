@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.auditing.run import generator
+from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.defences import defence_named
 from plumbob.federation import Federation, FloatArray, Party

@@ -6,8 +6,8 @@ import numpy as np
 
 from plumbob.federation import FloatArray
 from plumbob.known_defences import KnownDefences
-from plumbob.later import torch
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.lazy_imports import torch
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 
 
 class Rotated:

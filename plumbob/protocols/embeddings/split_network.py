@@ -24,10 +24,10 @@ from plumbob.bundle import Array
 from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwise_masks
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray, Party, shape_of
-from plumbob.later import nn, torch
+from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, note, opened
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
-from plumbob.protocols.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
+from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.transcript import COORDINATOR, Transcript
 
 Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]

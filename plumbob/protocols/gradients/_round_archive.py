@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.federation import IntArray
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 
 UNITS = 8  # of a large matrix, whose lines are written down in every round
 SMALL = 8_192  # parameters with at most so many numbers are written down in every round

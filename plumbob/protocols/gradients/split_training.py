@@ -20,11 +20,19 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
-from plumbob.later import torch
+from plumbob.lazy_imports import torch
 from plumbob.protocols.base import IN_THE_CLEAR, opened
 from plumbob.protocols.gradients._round_archive import Archive
-from plumbob.protocols.guards import Arrived, GradientGuard, GradientOutline, GuardedProtocol, Guarding, Upload
-from plumbob.protocols.networks import MOST_OUTPUTS, MOST_WIDTH, NetworkPlan, known_network, mixing, one_thread, seeded
+from plumbob.protocols.shared.guards import Arrived, GradientGuard, GradientOutline, GuardedProtocol, Guarding, Upload
+from plumbob.protocols.shared.networks import (
+    MOST_OUTPUTS,
+    MOST_WIDTH,
+    NetworkPlan,
+    known_network,
+    mixing,
+    one_thread,
+    seeded,
+)
 from plumbob.transcript import COORDINATOR, Transcript
 
 Optimizer = Literal["static", "sgd", "adam"]

@@ -17,9 +17,9 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 from plumbob.protocols.base import all_classes
-from plumbob.protocols.trees import DEEPEST, Plain, TreeProtocol, Trees, plain
+from plumbob.protocols.shared.trees import DEEPEST, Plain, TreeProtocol, Trees, plain
 
 
 @dataclass(frozen=True)

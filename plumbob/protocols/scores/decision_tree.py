@@ -8,9 +8,9 @@ import numpy as np
 
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 from plumbob.protocols.base import all_classes
-from plumbob.protocols.trees import DEEPEST, Forest, TreeProtocol, forest_of
+from plumbob.protocols.shared.trees import DEEPEST, Forest, TreeProtocol, forest_of
 
 
 class DecisionTree(TreeProtocol):

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.later import sklearn
+from plumbob.lazy_imports import sklearn
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
 
 

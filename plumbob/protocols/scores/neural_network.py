@@ -16,7 +16,7 @@ from scipy.special import softmax
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.later import nn, torch
+from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
 
 

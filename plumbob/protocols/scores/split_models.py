@@ -19,7 +19,7 @@ from scipy.special import expit, softmax
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray, Party
-from plumbob.later import Tensor, functional, sklearn, torch
+from plumbob.lazy_imports import Tensor, functional, sklearn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
 from plumbob.transcript import COORDINATOR
 

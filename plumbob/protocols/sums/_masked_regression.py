@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from plumbob.crypto.plain import as_bytes, integers, key_pair
 from plumbob.errors import BadInput
 from plumbob.protocols.base import note
-from plumbob.protocols.taylor_regression import BigIntegers
+from plumbob.protocols.shared.taylor_regression import BigIntegers
 from plumbob.transcript import Transcript
 
 if TYPE_CHECKING:

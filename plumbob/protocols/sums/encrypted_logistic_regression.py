@@ -24,7 +24,7 @@ from plumbob.crypto.plain import AnyPublicKey, Batch, KeyPair, as_bytes, integer
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
-from plumbob.protocols.taylor_regression import BigIntegers, Rule, Trained, members, partition, targets
+from plumbob.protocols.shared.taylor_regression import BigIntegers, Rule, Trained, members, partition, targets
 from plumbob.transcript import COORDINATOR, Transcript
 
 RETURNS = ("gradients", "coefficients")

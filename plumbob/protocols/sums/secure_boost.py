@@ -20,12 +20,20 @@ from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms
-from plumbob.protocols import histogram_boosting as boosting
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
-from plumbob.protocols.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
-from plumbob.protocols.hidden_codes import MagicNumbers
-from plumbob.protocols.histogram_boosting import Binning, Bins, BoostingLoss, Histogram, HistogramModel, Split, Worth
-from plumbob.protocols.trees import DEEPEST, LEAF
+from plumbob.protocols.shared import histogram_boosting as boosting
+from plumbob.protocols.shared.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
+from plumbob.protocols.shared.hidden_codes import MagicNumbers
+from plumbob.protocols.shared.histogram_boosting import (
+    Binning,
+    Bins,
+    BoostingLoss,
+    Histogram,
+    HistogramModel,
+    Split,
+    Worth,
+)
+from plumbob.protocols.shared.trees import DEEPEST, LEAF
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row

@@ -21,9 +21,9 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray
-from plumbob.later import xgboost
+from plumbob.lazy_imports import xgboost
 from plumbob.protocols.base import IN_THE_CLEAR, TrainingProtocol, column_positions, note, opened
-from plumbob.protocols.trees import DEEPEST, LEAF
+from plumbob.protocols.shared.trees import DEEPEST, LEAF
 from plumbob.targets.xgboost._processes import Job, run
 from plumbob.targets.xgboost._wire import Call
 from plumbob.transcript import COORDINATOR, Transcript

@@ -9,7 +9,7 @@ from torch import nn
 
 from plumbob.attacks.gradients._block_decoding import _fold, _inverse, _unfold, decodable, decode, telling
 from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
-from plumbob.protocols.networks import precision
+from plumbob.protocols.shared.networks import precision
 
 ROWS = 6
 

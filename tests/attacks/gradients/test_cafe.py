@@ -36,7 +36,7 @@ from plumbob.defences.gradients.hidden_indices import HiddenIndices
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, halves, split, split_at_random
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.protocols.networks import first_linear, representation
+from plumbob.protocols.shared.networks import first_linear, representation
 from plumbob.threats import THREATS, View, cut
 from tests.worlds import made_pictures, made_table
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradients._hidden_rows import _Attendance, _linked
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
-from plumbob.auditing.engines import run
-from plumbob.auditing.frontier import frontiers
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.summarise import summarise
+from plumbob.auditing.concluding.defence_frontier import frontiers
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.open_data import open_source
 from plumbob.data import registry
 from plumbob.defences.gradients.hidden_indices import HiddenIndices
 from plumbob.errors import BadInput

@@ -19,7 +19,7 @@ from plumbob.attacks.scores.forest_boxes import (
 from plumbob.federation import split_at_random
 from plumbob.protocols.scores.boosted_trees import BoostedModel, BoostedTrees
 from plumbob.protocols.scores.random_forest import RandomForest
-from plumbob.protocols.trees import Forest
+from plumbob.protocols.shared.trees import Forest
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript

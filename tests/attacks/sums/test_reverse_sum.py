@@ -20,8 +20,8 @@ from plumbob.attacks.sums.reverse_sum import Magic, ReverseSum
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
 from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
-from plumbob.protocols.gradient_plaintexts import HiddenCode
-from plumbob.protocols.hidden_codes import LabelledGroups, MagicNumbers, labels_of
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.protocols.shared.hidden_codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View, cut

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from plumbob.auditing.expand import defences_for, untried
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.untried import Untried
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.expand import defences_for, untried
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.embeddings.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput
 from plumbob.federation import split
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.protocols.guards import EmbeddingOutline
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
+from plumbob.protocols.shared.guards import EmbeddingOutline
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
-from plumbob.auditing.engines import run
-from plumbob.auditing.expand import defences_for, untried
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
-from plumbob.auditing.untried import Untried
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.expand import defences_for, untried
+from plumbob.auditing.running.open_data import open_source
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.defences.gradients.fake_gradients import FakeGradients
@@ -28,9 +28,9 @@ from plumbob.errors import BadInput
 from plumbob.federation import halves, split_at_random, split_into_tiles
 from plumbob.known_defences import KnownDpGradients
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
-from plumbob.protocols.guards import GradientOutline, Upload
-from plumbob.protocols.networks import NetworkPlan
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
+from plumbob.protocols.shared.guards import GradientOutline, Upload
+from plumbob.protocols.shared.networks import NetworkPlan
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
 from plumbob.scoring.score import truth_of
 from plumbob.threats import THREATS, View, cut

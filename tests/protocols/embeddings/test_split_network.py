@@ -18,7 +18,7 @@ from plumbob.federation import Federation, split, split_into_tiles
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.embeddings.split_network import SplitNetwork
-from plumbob.protocols.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust

@@ -14,15 +14,15 @@ from torch import nn
 
 from plumbob.attacks.gradients._worker_uploads import Uploads
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
-from plumbob.auditing.engines import run
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.open_data import open_source
 from plumbob.defences.gradients.dp_gradients import DpGradients
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols.gradients._round_archive import _some
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
-from plumbob.protocols.networks import NetworkPlan, first_linear
+from plumbob.protocols.shared.networks import NetworkPlan, first_linear
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust

@@ -14,12 +14,12 @@ from plumbob.crypto.plain import integers
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split
 from plumbob.protocols import PROTOCOLS
+from plumbob.protocols.shared.taylor_regression import Rule, members, partition
 from plumbob.protocols.sums.encrypted_logistic_regression import (
     EncryptedLogisticRegression,
     opened_batch,
     plaintext_taylor,
 )
-from plumbob.protocols.taylor_regression import Rule, members, partition
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.worlds import made_table

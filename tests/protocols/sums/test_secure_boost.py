@@ -11,8 +11,8 @@ import pytest
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, split_at_random
 from plumbob.protocols import PROTOCOLS
-from plumbob.protocols.gradient_plaintexts import Layout
-from plumbob.protocols.histogram_boosting import Bins, edges_of, gradients
+from plumbob.protocols.shared.gradient_plaintexts import Layout
+from plumbob.protocols.shared.histogram_boosting import Bins, edges_of, gradients
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
@@ -185,7 +185,7 @@ def test_logistic_loss_refuses_three_classes() -> None:
 
 
 def test_a_plaintext_too_small_is_refused_before_work_starts() -> None:
-    from plumbob.protocols.hidden_codes import MagicNumbers
+    from plumbob.protocols.shared.hidden_codes import MagicNumbers
 
     with pytest.raises(BadInput, match="do not fit into a plaintext"):
         trained(key_bits=1_024, packed=True, precision=53, code=MagicNumbers())

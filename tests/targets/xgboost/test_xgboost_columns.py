@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbob.auditing.fit import check_fit
-from plumbob.auditing.open import open_source
-from plumbob.auditing.plan_file import make_plan
+from plumbob.auditing.planning.plan_file import make_plan
+from plumbob.auditing.planning.plan_fits_data import check_fit
+from plumbob.auditing.running.open_data import open_source
 from plumbob.errors import BadInput
 from plumbob.federation import split, split_at_random
 from plumbob.targets.xgboost import _processes as processes

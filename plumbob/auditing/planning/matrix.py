@@ -1,0 +1,101 @@
+"""The matrix of threats: who is curious, what it knows, in which phase, and which attacks apply or why none does.
+
+One block per protocol, since a protocol is attacked either in training or in prediction; one row per threat; the reasons
+are those of `Attack.why_not`, for the attacks that work on the protocol at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from plumbob.attacks import attacks
+from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.plan import Plan
+from plumbob.protocols import PROTOCOLS
+from plumbob.threats import THREATS, Threat
+
+NOTHING = "nothing beyond its messages"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One threat against one protocol."""
+
+    threat: str
+    role: str
+    knowledge: tuple[str, ...]
+    fits: tuple[str, ...]
+    reasons: tuple[tuple[str, tuple[str, ...]], ...]  # why the others do not: the reason, and the attacks it holds for
+    planned: bool = True  # whether the plan names the threat
+
+    @property
+    def knows(self) -> str:
+        return ", ".join(self.knowledge) or NOTHING
+
+
+@dataclass(frozen=True)
+class Block:
+    """One protocol against every threat."""
+
+    protocol: str  # as findings call it
+    phase: str
+    rows: tuple[Row, ...]
+    planned: tuple[str, ...] = ()  # attacks of the plan
+
+
+def phase(protocol: str) -> str:
+    return PROTOCOLS[protocol].phase
+
+
+def role(threat: Threat) -> str:
+    """Who is curious, in words."""
+    if not threat.active and threat.corrupted:
+        return "the coordinator alone"
+    if not threat.active:
+        return "passive parties together" if len(threat.colluding) > 1 else "a passive party"
+    helpers = ["passive parties"] if threat.colluding or threat.colluding_all_but is not None else []
+    helpers += ["the coordinator"] if threat.corrupted else []
+    return f"the active party with {' and '.join(helpers)}" if helpers else "the active party"
+
+
+def row(protocol: str, threat: Threat, planned: bool = True) -> Row:
+    """Which attacks a threat can make on a protocol, and why not the others that work on it."""
+    able = {
+        name: attack.why_not(protocol, threat) for name, attack in attacks().items() if protocol in attack.protocols
+    }
+    reasons = group(((why, name) for name, why in able.items() if why is not None), lambda pair: pair[0])
+    return Row(
+        threat=threat.name,
+        role=role(threat),
+        knowledge=tuple(grant.words for grant in threat.grants),
+        fits=tuple(name for name, why in able.items() if why is None),
+        reasons=tuple((why, tuple(name for _, name in pairs)) for why, pairs in reasons.items()),
+        planned=planned,
+    )
+
+
+def matrix(
+    protocols: Mapping[str, str] | None = None,
+    threats: Iterable[Threat] = (),
+    planned: Sequence[str] = (),
+) -> list[Block]:
+    """A block for every protocol (title to name; all of them by default), with all threats and the given ones first."""
+    named = {threat.name: threat for threat in threats}
+    every = [*named.values(), *(threat for threat in THREATS.values() if threat.name not in named)]
+    titles = protocols if protocols is not None else {name: name for name in sorted(PROTOCOLS, key=phase)}
+    return [
+        Block(
+            title,
+            phase(name),
+            tuple(row(name, threat, not named or threat.name in named) for threat in every),
+            tuple(planned),
+        )
+        for title, name in titles.items()
+    ]
+
+
+def of_plan(plan: Plan) -> list[Block]:
+    """The plan's protocols against every threat that is known, the plan's own ones first."""
+    titles = {part.title: part.name for part in plan.protocols}
+    return matrix(titles, [part.threat() for part in plan.threats], plan.fitting_attacks)

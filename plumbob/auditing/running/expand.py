@@ -1,0 +1,159 @@
+"""From a plan to its findings, before any is made: every unit, every case, the address of each, and what is left out.
+
+A unit is one protocol and one trial; a case is one finding of a unit. An address is a hash of all that determines the finding
+and of the code that makes it, so a finding that a store holds under it need not be made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import product
+
+from plumbob import __version__, bundle
+from plumbob.attacks import attack_named
+from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.planning.plan import DefencePlan, Plan, ProtocolPlan
+from plumbob.auditing.planning.sweep import fits, in_training, points
+from plumbob.auditing.running.finding import address
+from plumbob.auditing.running.open_data import Source
+from plumbob.auditing.running.provenance import code_of, modules_of
+from plumbob.defences import Combined
+from plumbob.threats import Threat, describe
+
+PACKAGES = {"numpy": "numpy", "scipy": "scipy", "scikit-learn": "sklearn", "pandas": "pandas", "torch": "torch"}
+PACKAGES |= {"openmined-psi": "private_set_intersection", "xgboost": "xgboost"}
+FORMAT = 3  # raise it when the meaning of a finding changes, and old ones are computed anew
+MADE_IN = "plumbob.auditing.running.run"  # the module that makes findings; it imports all that takes part
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One protocol, one trial: the amount of work that is done or not done."""
+
+    protocol: ProtocolPlan
+    trial: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """One finding to be made."""
+
+    unknown: float | None
+    defence: DefencePlan
+    threat: Threat
+    attack: str
+
+    @property
+    def remaining(self) -> Threat:
+        """The threat as far as the defence leaves it its knowledge."""
+        return self.defence.defence().threat(self.threat)
+
+
+Todo = tuple[tuple[Case, str], ...]  # cases with their keys
+
+
+def units(plan: Plan) -> list[Unit]:
+    """The work of a plan, in order."""
+    return [Unit(protocol, trial) for protocol in plan.protocols for trial in range(plan.trials or 1)]
+
+
+def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
+    """The plan's defences, less those that would only repeat `none` on this protocol where `none` is tried."""
+    kind = protocol.protocol()
+    compared = kind.phase == "training" or any(defence.name == "none" for defence in plan.defences)
+    defences = [d for d in plan.defences if protocol.model is None or "training" not in points(d.defence())]
+    return [d for d in defences if fits(d.defence(), kind) or not (compared or in_training(d.defence()))]
+
+
+def untried(plan: Plan) -> list[Untried]:
+    """Defences that could not be measured on a protocol, and why."""
+    notes = []
+    for protocol in plan.protocols:
+        fitting = [defence.title for defence in defences_for(plan, protocol)]
+        attacked = {case.defence.title for case in cases(plan, Unit(protocol, 0))}
+        for defence in plan.defences:
+            title = defence.title
+            where = f"{title} on {protocol.title}"
+            if title not in fitting:
+                trained = protocol.model is not None
+                notes.append(Untried(where, "the model is trained already" if trained else "it changes nothing there"))
+            elif not fits(defence.defence(), protocol.protocol()):
+                notes.append(
+                    Untried(f"the effect of {where}", "it changes nothing there, so its findings are those without it")
+                )
+            elif title not in attacked:
+                notes.append(
+                    Untried(where, "no attack of this plan applies under this defence, which is no proof of safety")
+                )
+    return notes
+
+
+def unmeasured(plan: Plan) -> list[Untried]:
+    """Situations of a plan in which no attack applies, so that nothing is known of them."""
+    found = []
+    for protocol in plan.protocols:
+        measured = {(case.defence.title, case.threat.name) for case in cases(plan, Unit(protocol, 0))}
+        for defence, threat in product(defences_for(plan, protocol), plan.threats):
+            if (defence.title, threat.name) not in measured:
+                where = f"{protocol.title}, threat {threat.name}, defence {defence.title}"
+                found.append(Untried(where, "no attack of this plan applies"))
+    return found
+
+
+def cases(plan: Plan, unit: Unit) -> list[Case]:
+    """What a unit finds out: every fitting combination."""
+    defences = defences_for(plan, unit.protocol)
+    combinations = product(plan.unknown or (None,), defences, plan.threats, plan.fitting_attacks)
+    every = [Case(unknown, defence, threat.threat(), attack) for unknown, defence, threat, attack in combinations]
+    return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
+
+
+def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
+    """A hash of the setting: what seeds the draws of an attack and of its score."""
+    parts = {
+        "format": FORMAT,
+        "data": source_digest,
+        "protocol": unit.protocol.protocol().identified(),
+        "name": unit.protocol.title,
+        "trial": unit.trial,
+        "seed": plan.seed,
+        "train_share": plan.train_share,
+        "rows": plan.rows,
+        "unknown": case.unknown,
+        "defence": case.defence.defence().identified(),
+        "threat": describe(case.threat),
+        "attack": attack_named(case.attack).identified(),
+    }
+    if unit.protocol.model is not None:
+        parts |= {"model": unit.protocol.sha256, "columns": unit.protocol.columns}
+    return hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Plumbob and of the packages that could change a number."""
+    there = {name: version(name) for name in PACKAGES if find_spec(PACKAGES[name]) is not None}
+    return {"plumbob": __version__} | there
+
+
+def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
+    """Every finding of a plan, in order, with its address: a hash of its setting, names included, and one of the code."""
+    digest, identity = source.digest, source.identity
+
+    def key(unit: Unit, case: Case) -> str:
+        parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
+        setting = hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
+        return address(setting, made_by(unit, case))
+
+    return [(unit, tuple((case, key(unit, case)) for case in cases(plan, unit))) for unit in units(plan)]
+
+
+def made_by(unit: Unit, case: Case) -> str:
+    """A hash of the code that a finding goes through: the workbench, and the protocol, defence and attack it is of."""
+    defence = case.defence.defence()
+    parts = defence.parts if isinstance(defence, Combined) else (defence,)
+    return code_of(modules_of([unit.protocol.protocol(), *parts, attack_named(case.attack)]) | {MADE_IN})
