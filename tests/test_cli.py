@@ -594,7 +594,7 @@ def test_fetch_offline_is_one_sentence(tmp_path: Path) -> None:
         "https_proxy": "http://127.0.0.1:9",
     }
     sentence = refused(plumbob("data", "fetch", "satellite", cwd=tmp_path, env=env))
-    assert "offline" in sentence
+    assert "network connection" in sentence
 
 
 @pytest.mark.nodata

@@ -47,7 +47,7 @@ def test_entries_are_in_the_order_of_their_names() -> None:
 
 def test_two_entries_of_one_name_are_refused() -> None:
     doubled = Registry("colour", lambda: [SimpleNamespace(name="red"), SimpleNamespace(name="red")])
-    with pytest.raises(BadInput, match="two packages offer a colour 'red'"):
+    with pytest.raises(BadInput, match="the colour 'red' is offered twice"):
         len(doubled)
 
 

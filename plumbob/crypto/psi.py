@@ -31,7 +31,7 @@ def to_bytes(data: bytes) -> ByteArray:
 class Client:
     """The side that learns the intersection. Its key exists only in this object.
 
-    >>> client, server = Client(["ann", "bob", "eve"]), Server(["eve", "ann", "joe"])
+    >>> client, server = Client(["ann", "bob", "eve"]), PsiServer(["eve", "ann", "joe"])
     >>> setup, response = server.answer(client.request())
     >>> client.intersection(setup, response)
     array([0, 2])

@@ -113,7 +113,7 @@ def test_a_worker_apart_needs_no_folder_of_ours(tmp_path: Path) -> None:
     job = job_in(tmp_path)
     piece = pieces(job.plan, job.source, 500)[0]
     parcel = work_apart(job, piece)
-    assert [finding.key for finding in parcel.findings] == [key for _, key in piece.todo]
+    assert [finding.address for finding in parcel.findings] == [key for _, key in piece.todo]
     assert job.store.written() == []
 
 

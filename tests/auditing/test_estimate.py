@@ -241,17 +241,10 @@ def test_an_estimate_of_a_plan_that_cannot_run_is_refused() -> None:
         estimate_audit(SMALL | {"attacks": ["dlg"]})
 
 
-def test_the_page_shows_the_committed_comparison() -> None:
+def test_the_page_says_what_the_committed_comparison_says() -> None:
     result = json.loads(RESULTS.read_text(encoding="utf-8"))
-    page = (RESULTS.parents[1] / "estimate.md").read_text(encoding="utf-8")
-    for one in result["plans"]:
-        ratios = one["ratios"]
-        assert (
-            f"| {one['name']} | {one['real']['seconds']:.0f} s | {ratios['seconds']:.2f} | {ratios['bytes']:.2f} |"
-            in page
-        )
-    within = {what: round(share * len(result["plans"])) for what, share in result["within"].items()}
-    assert (
-        f"time {within['seconds']} of {len(result['plans'])}, memory {within['bytes']} of {len(result['plans'])}"
-        in page
-    )
+    page = " ".join((RESULTS.parents[1] / "estimate.md").read_text(encoding="utf-8").split())
+    plans = len(result["plans"])
+    within = {what: round(share * plans) for what, share in result["within"].items()}
+    assert f"[{plans} real audits](results/estimates.json)" in page
+    assert f"within a factor of 2 for time in {within['seconds']}, for memory in {within['bytes']}" in page

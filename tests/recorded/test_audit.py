@@ -114,10 +114,10 @@ def test_the_plan_that_is_kept_repeats_the_audit(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "trials": ({"trials": 5}, "'trials' does not go with 'recorded'"),
-    "rows": ({"rows": 100}, "'rows' does not go with 'recorded'"),
+    "trials": ({"trials": 5}, "'trials' cannot be combined with 'recorded'"),
+    "rows": ({"rows": 100}, "'rows' cannot be combined with 'recorded'"),
     "unknown": ({"unknown": 0.3}, "names a recorded run"),
-    "defences": ({"defences": ["none", "rotation"]}, "'defences' does not go with 'recorded'"),
+    "defences": ({"defences": ["none", "rotation"]}, "'defences' cannot be combined with 'recorded'"),
     "sweep": ({"defences": "sweep"}, "no defence can be tried on it"),
     "protocols": ({"protocols": "decision_tree"}, "the recorded run used split_network"),
     "coordinator": ({"threats": "coordinator"}, "no attack of this plan fits"),
@@ -135,7 +135,7 @@ def test_what_would_change_a_recorded_run_is_refused(case: str, tmp_path: Path) 
 
 
 def test_a_recording_goes_with_no_other_source(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="'label' does not go with 'recorded'"):
+    with pytest.raises(BadInput, match="'label' cannot be combined with 'recorded'"):
         run_audit({"data": {"recorded": "run.zip", "label": "default"}}, tmp_path / "out")
 
 

@@ -231,7 +231,7 @@ def test_hostile_names_do_nothing(tab: Page, files: dict[str, Path]) -> None:
 
 
 def test_the_assessment_fits_phone_paper_and_dark_mode(tab: Page, tmp_path: Path) -> None:
-    from test_assessment import about, with_flows
+    from tests.report.test_assessment import about, with_flows
 
     names = (*samples.NAMES, *samples.HOSTILE)
     subject = about(members=(Member(samples.HOSTILE[5], True, names, 9),), data=samples.HOSTILE[7])

@@ -191,7 +191,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     """Pictures that nobody published, in place of whatever the plan names."""
     federation = split_into_tiles(made_pictures(rows=120), 4)
     source = Source("made pictures", federation, None, ())
-    monkeypatch.setattr("plumbob.app.open_source", lambda plan, seed: source)
+    monkeypatch.setattr("plumbob.app.open_source", lambda plan, seed, frames=None: source)
     return source
 
 
@@ -225,7 +225,7 @@ def test_workers_and_a_second_run_change_no_picture(source: Source, tmp_path: Pa
 
 
 def test_pictures_of_a_published_set_are_shown(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plumbob.app.open_source", lambda plan, seed: replace(source, public=True))
+    monkeypatch.setattr("plumbob.app.open_source", lambda plan, seed, frames=None: replace(source, public=True))
     result = run_audit(PLAN, tmp_path / "out")
     assert len(names_in(result)) == 2
     assert "data:image/png;base64," in result.report.read_text(encoding="utf-8")

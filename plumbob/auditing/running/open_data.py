@@ -135,7 +135,7 @@ def with_models(source: Source, protocols: Sequence[ProtocolPlan], *, trust: Tru
         if protocol.model is None:
             continue
         if source.recorded is not None:
-            raise BadInput("a recorded run brings its own model, so 'model' does not go with 'recorded'")
+            raise BadInput("a recorded run contains its own model, so 'model' cannot be combined with 'recorded'")
         name = protocol.model.name
         if digest_of(protocol.model) != protocol.sha256:
             raise BadInput(f"model '{name}' is not the file the plan was made for: its SHA-256 differs; drop 'sha256'")

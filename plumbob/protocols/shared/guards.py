@@ -116,7 +116,7 @@ class Upload:
         try:
             return dict(grads(parameters, self.inputs, self.output_gradients * len(self.inputs)))
         except RuntimeError as error:  # as for dropout, or numbers taken out of tensors
-            raise BadInput(f"{where} gives no gradients row by row: {str(error).splitlines()[0]}") from error
+            raise BadInput(f"{where} does not support per-row gradients: {str(error).splitlines()[0]}") from error
 
 
 class GradientGuard(Guard[DefenceT]):

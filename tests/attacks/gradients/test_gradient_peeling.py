@@ -205,7 +205,7 @@ def _changed(view: View, name: str, change: object) -> View:
     ("name", "change", "words"),
     [
         ("rows", None, "needs the batch indices"),
-        ("1.weight", lambda a: a[:-1], "another model"),
+        ("1.weight", lambda a: a[:-1], "does not belong to this network"),
         ("1.bias", lambda a: np.full_like(a, np.nan), "NaN"),
         ("rows", lambda a: a + 1_000, "row numbers"),
     ],

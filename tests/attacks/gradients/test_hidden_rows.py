@@ -216,5 +216,5 @@ def test_what_is_not_tried_is_not_called_safe(defence: str, settings: dict[str, 
     assert not option.safe
     assert choice.recommended != option.defence
     defended = next(a for a in answers(summarise(findings)) if a.situation.defence != "none")
-    assert defended.headline.startswith("Not known")
+    assert defended.headline.startswith("Inconclusive")
     assert reason in how(defended)

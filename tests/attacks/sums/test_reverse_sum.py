@@ -250,7 +250,7 @@ def test_bounds_of_bins_come_from_known_rows() -> None:
 
 
 def test_codes_that_cannot_be_are_refused() -> None:
-    with pytest.raises(BadInput, match="do not add up"):
+    with pytest.raises(BadInput, match="cannot sum to less than"):
         LabelledGroups(size=20, width=5)
     with pytest.raises(BadInput, match="base"):
         MagicNumbers(base=1)

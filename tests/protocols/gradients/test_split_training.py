@@ -185,7 +185,7 @@ def test_wrong_settings_are_one_sentence(settings: dict[str, object], words: str
         (f"{HERE}:nothing", "expected a torch.nn.Module, got NoneType"),
         (f"{HERE}:raising", r"expected a function .*ZeroDivisionError: boom"),
         ("torch.nn:Linear", "expected a function of the inputs' shape"),
-        ("sum", "network 'sum' of 'active': inputs of shape"),
+        ("sum", "network 'sum' of 'active': it does not accept inputs of shape"),
     ],
 )
 def test_networks_of_ones_own_that_do_not_fit_are_one_sentence(network: str, words: str) -> None:
