@@ -141,7 +141,10 @@ def classes_in(package: str, base: type[Kind]) -> Iterator[type[Kind]]:
         if module.ispkg:
             yield from classes_in(module.name, base)
             continue
-        for kind in vars(import_module(module.name)).values():
+        loaded = import_module(module.name)
+        if getattr(loaded.__spec__, "_initializing", False):
+            raise ImportError(f"{module.name} asks for everything registered while it is itself being imported")
+        for kind in vars(loaded).values():
             here = inspect.isclass(kind) and issubclass(kind, base) and kind.__module__ == module.name
             if here and not inspect.isabstract(kind) and "name" in vars(kind):
                 yield kind
@@ -149,7 +152,7 @@ def classes_in(package: str, base: type[Kind]) -> Iterator[type[Kind]]:
 
 def exported(registry: Registry[Any], module: str, name: str) -> Any:
     """A registered class by the name of the class or by an alias that it declares, for `__getattr__` of a room."""
-    if not name.startswith("_"):
+    if name[:1].isupper():  # a module's name must not fill the registry while that module is being imported
         for kind in registry.values():
             if name == kind.__name__ or name in kind.aliases:
                 return kind

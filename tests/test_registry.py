@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from plumbob.attacks import ATTACKS
 from plumbob.defences import DEFENCES
 from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS
-from plumbob.registry import Registry, make
+from plumbob.registry import Registry, exported, make
 
 ROOMS = {"attacks": ATTACKS, "defences": DEFENCES, "protocols": PROTOCOLS}
 EVERY = [pytest.param(kind, id=f"{room}/{name}") for room, kinds in ROOMS.items() for name, kind in kinds.items()]
@@ -49,6 +50,24 @@ def test_two_entries_of_one_name_are_refused() -> None:
     doubled = Registry("colour", lambda: [SimpleNamespace(name="red"), SimpleNamespace(name="red")])
     with pytest.raises(BadInput, match="the colour 'red' is offered twice"):
         len(doubled)
+
+
+def test_a_module_that_is_half_imported_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry that is filled too early would miss what the module has not defined yet, for good."""
+    package = tmp_path / "half_imported"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "early.py").write_text(
+        "from plumbob.registry import classes_in\nlist(classes_in('half_imported', object))\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="while it is itself being imported"):
+        import_module("half_imported.early")
+
+
+def test_the_name_of_a_module_is_no_registered_class() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'no_such_module'"):
+        exported(PROTOCOLS, "plumbob.protocols", "no_such_module")
 
 
 def test_a_wrong_name_is_answered_with_the_right_one() -> None:

@@ -26,7 +26,7 @@ from plumbob.defences.gradients.sparse_gradients import SparseGradients
 from plumbob.defences.scores.dp_sgd import noise_for
 from plumbob.errors import BadInput
 from plumbob.federation import halves, split_at_random, split_into_tiles
-from plumbob.known_defences import KnownDpGradients
+from plumbob.known_defences import KnownDefences, KnownDpGradients
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.protocols.shared.guards import GradientOutline, Upload
@@ -67,7 +67,9 @@ def seen(log: Transcript) -> View:
 
 def error(log: Transcript, informed: bool = True) -> float:
     view = seen(log)
-    guess = GradientPeeling().run(view if informed else replace(view, defence={}), np.random.default_rng(0))
+    guess = GradientPeeling().run(
+        view if informed else replace(view, defence=KnownDefences()), np.random.default_rng(0)
+    )
     assert guess.values is not None
     return float(np.mean((guess.values - truth_of(log, view).values) ** 2))
 

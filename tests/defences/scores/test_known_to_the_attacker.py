@@ -8,9 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from plumbob.attacks import Attack, attacks
+from plumbob.attacks import ATTACKS, Attack, attacks
 from plumbob.attacks.scores.equation_solving import EquationSolving
 from plumbob.defences import DEFENCES, Defence, defence_named
+from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
 from plumbob.scoring.score import score, truth_of
 from plumbob.threats import THREATS, View
@@ -61,7 +62,7 @@ def prediction(
 def test_every_attack_survives_every_defence(attack: str, protocol: str, defence: str) -> None:
     made, log = prediction(defence, protocol)
     view = view_of(log, made, THREAT)
-    guess = attacks()[attack].run(view, np.random.default_rng(0))
+    guess = ATTACKS[attack].preset("small").run(view, np.random.default_rng(0))
     assert guess.names == view.unknown_names
     if guess.values is not None:
         assert guess.values.shape == (len(view.own), len(view.unknown))
@@ -82,7 +83,9 @@ def lost(name: str, seed: int, defence: str, settings: dict[str, object]) -> flo
     made, log = prediction(defence, "logistic_regression", seed, 60, **settings)
     view = view_of(log, made, THREAT)
     knowing = EquationSolving(adaptive=True) if name == "equation_solving" else attacks()[name]
-    return float(np.log(error(knowing, log, view) / error(attacks()[name], log, replace(view, defence={}))))
+    return float(
+        np.log(error(knowing, log, view) / error(attacks()[name], log, replace(view, defence=KnownDefences())))
+    )
 
 
 def losses(name: str, worlds: int) -> np.ndarray:
@@ -90,7 +93,7 @@ def losses(name: str, worlds: int) -> np.ndarray:
     return np.array([[lost(name, seed, *one) for one in CHANGED] for seed in range(worlds)]).mean(axis=0)
 
 
-@pytest.mark.parametrize("name", list(MARGINS))
+@pytest.mark.parametrize("name", [name for name in MARGINS if name not in ("equation_solving", "shadow_inversion")])
 def test_who_knows_of_the_defence_does_not_do_worse(name: str) -> None:
     assert losses(name, 2).mean() <= np.log1p(MARGINS[name][0])
 
@@ -98,7 +101,7 @@ def test_who_knows_of_the_defence_does_not_do_worse(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(MARGINS))
 def test_no_single_defence_is_much_worse_to_know_of(name: str) -> None:
-    """Four worlds: with fewer, the least suitable defence of eight depends on chance."""
+    """Four worlds: with fewer, the least suitable defence of eight depends on chance. Two attacks take 20 s each above."""
     average, worst = MARGINS[name]
     found = losses(name, 4)
     assert found.mean() <= np.log1p(average)
@@ -109,7 +112,8 @@ def test_the_published_esa_stays_the_published_one() -> None:
     made, log = prediction("rounding", "logistic_regression")
     view = view_of(log, made)
     plain, blind = (
-        EquationSolving().run(one, np.random.default_rng(0)).values for one in (view, replace(view, defence={}))
+        EquationSolving().run(one, np.random.default_rng(0)).values
+        for one in (view, replace(view, defence=KnownDefences()))
     )
     assert np.array_equal(plain, blind)
     assert not EquationSolving().adaptive
@@ -120,7 +124,8 @@ def test_without_a_defence_of_the_scores_nothing_changes(name: str) -> None:
     made, log = prediction("verification", "logistic_regression")
     view = view_of(log, made, THREAT)
     one, two = (
-        attacks()[name].run(each, np.random.default_rng(0)).values for each in (view, replace(view, defence={}))
+        attacks()[name].run(each, np.random.default_rng(0)).values
+        for each in (view, replace(view, defence=KnownDefences()))
     )
     assert np.array_equal(one, two)
 
