@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plumbob.app import Result, run_audit
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
-from plumbob.errors import BadInput
+from plumbob.errors import BadInput, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,40 +57,55 @@ def audit(
     >>> result.report.exists(), list(result.to_frame().columns[:3])
     (True, ['data', 'protocol', 'threat'])
     """
-    options = {"protocols": protocols, "threats": threats, "defences": defences, "attacks": attacks}
-    changes = {
-        key: value for key, value in (options | {"effort": effort, "seed": seed, "trials": trials}).items() if value
-    }
-    if seed is not None:
-        changes["seed"] = seed
+    options: dict[str, Any] = {"protocols": protocols, "threats": threats, "defences": defences, "attacks": attacks}
+    options |= {"effort": effort, "seed": seed, "trials": trials}
+    changes = {key: value for key, value in options.items() if value is not None}
+    about = {"id": id, "label": label, "active": active, "missing": missing}
+    if parties and plan is not None:
+        raise BadInput("give a plan or parties, not both: a plan names its own ('data')")
+    if not parties and any(given is not None for given in about.values()):
+        raise BadInput(f"{', '.join(map(repr, about))} go with parties, such as bank='bank.csv', shop='shop.csv'")
+    if workers is not None:
+        whole("workers", workers, 1, 1_024)
     frames = {name: given for name, given in parties.items() if hasattr(given, "columns")}
+    files = {name: _frame_name(name) if name in frames else _file(name, given) for name, given in parties.items()}
     if parties:
-        if plan is not None:
-            raise BadInput("give a plan or parties, not both: a plan names its own ('data')")
-        data = _data(parties, frames, {"id": id, "label": label, "active": active}, missing)
-        chosen = make_plan({"effort": "quick"} | changes | {"data": data}, source="plumbob.audit")
+        chosen = make_plan({"effort": "quick"} | changes | {"data": _data(files, about)}, source="plumbob.audit")
     else:
-        if any(given is not None for given in (id, label, active, missing)):
-            raise BadInput(
-                "'id', 'label', 'active' and 'missing' go with parties, such as bank='bank.csv', shop='shop.csv'"
-            )
         chosen = _planned(plan, changes)
-    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="plumbob-")) / "audit"
+    folder = Path(tempfile.mkdtemp(prefix="plumbob-")) / "audit" if out is None else _path("out", out)
     return run_audit(
-        chosen, folder, workers=workers, frames={f"{name}{FRAME}": frame for name, frame in frames.items()}
+        chosen, folder, workers=workers, frames={_frame_name(name): frame for name, frame in frames.items()}
     )
 
 
-def _data(
-    parties: Mapping[str, Any], frames: Mapping[str, Any], keys: dict[str, Any], missing: str | None
-) -> dict[str, Any]:
+def _frame_name(party: str) -> str:
+    """The file name under which a plan speaks of a party's DataFrame."""
+    return re.sub(r"[^\w .-]", "_", party) + FRAME
+
+
+def _path(what: str, given: object) -> Path:
+    if not isinstance(given, str | Path):
+        raise BadInput(f"{what}: expected a path or, for a party, a DataFrame, got {type(given).__name__}")
+    return Path(given)
+
+
+def _file(party: str, given: object) -> str:
+    """A party's file; a keyword that is nearly one of ours is more likely misspelt than the name of a party."""
+    path = _path(f"party '{party}'", given)
+    near = difflib.get_close_matches(party, _KEYWORDS, n=1, cutoff=0.75)
+    if near and not path.exists():
+        raise BadInput(
+            f"plumbob.audit has no argument '{party}', and no file '{path}' is there; did you mean '{near[0]}'?"
+        )
+    return str(path.absolute())
+
+
+def _data(files: Mapping[str, str], about: Mapping[str, str | None]) -> dict[str, Any]:
     """The section `data` of a plan of these parties."""
-    files = {
-        name: f"{name}{FRAME}" if name in frames else str(Path(given).absolute()) for name, given in parties.items()
-    }
     data: dict[str, Any] = {"parties": {name: {"file": file} for name, file in files.items()}}
-    data |= {key: value for key, value in keys.items() if value is not None}
-    return data if missing is None else data | {"rules": {"missing": missing}}
+    data |= {key: value for key, value in about.items() if value is not None and key != "missing"}
+    return data if about["missing"] is None else data | {"rules": {"missing": about["missing"]}}
 
 
 def _planned(plan: Plan | Mapping[str, Any] | Path | str | None, changes: dict[str, Any]) -> Plan:
@@ -96,7 +114,10 @@ def _planned(plan: Plan | Mapping[str, Any] | Path | str | None, changes: dict[s
         return make_plan({"effort": "quick"} | changes, source="plumbob.audit")
     if isinstance(plan, Mapping):
         return make_plan({"effort": "quick"} | dict(plan) | changes, source="plumbob.audit")
-    read = plan if isinstance(plan, Plan) else read_plan(Path(plan))
+    read = plan if isinstance(plan, Plan) else read_plan(_path("plan", plan))
     if not changes:
         return read
     return make_plan(read.model_dump(mode="json", exclude_unset=True) | changes, source="plumbob.audit")
+
+
+_KEYWORDS = [name for name, one in inspect.signature(audit).parameters.items() if one.kind is one.KEYWORD_ONLY]

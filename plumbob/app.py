@@ -49,7 +49,7 @@ UNWRITABLE |= {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTSUP, e
 LINES, COSTS = "findings.jsonl", "costs.jsonl"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What an audit found, what that means, and where it lies."""
 
@@ -67,6 +67,9 @@ class Result:
     def to_frame(self) -> pd.DataFrame:
         """One row per column and setting: level, gain with its interval, and the verdict in words."""
         return shown.as_frame(self.summaries)
+
+    def __repr__(self) -> str:
+        return f"Result(folder={str(self.folder)!r}, {len(self.findings):,} findings)"
 
     def __str__(self) -> str:
         return f"{shown.as_text(self.findings)}\nReport: {self.report}"

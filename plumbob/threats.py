@@ -208,18 +208,25 @@ class View:
         >>> View.from_arrays(own=np.zeros((2, 3)), scores=np.full((2, 2), 0.5), model=model).unknown_names
         ('unknown 1', 'unknown 2')
         """
+        own, scores = _table("own", own), _table("scores", scores)
         if unknown is None:
             if model is None or "weights" not in model:
                 raise BadInput("View.from_arrays: say how many columns are unknown (unknown=3), or name them")
             unknown = len(model["weights"]) - own.shape[1]
-        names = tuple(f"unknown {i + 1}" for i in range(unknown)) if isinstance(unknown, int) else tuple(unknown)
-        if len(own) != len(scores) or own.ndim != 2 or scores.ndim != 2 or not names:
+        count = isinstance(unknown, int | np.integer)
+        if isinstance(unknown, str) or not (count or isinstance(unknown, Sequence)):
+            raise BadInput(f"View.from_arrays: expected the number or a list of the unknown columns, got {unknown!r}")
+        names = tuple(f"unknown {i + 1}" for i in range(unknown)) if count else tuple(map(str, unknown))  # type: ignore[arg-type]
+        if len(own) != len(scores) or not names:
             raise BadInput(
                 f"View.from_arrays: expected own columns and scores of the same rows and at least one unknown column, "
                 f"got {own.shape}, {scores.shape} and {len(names)}"
             )
+        _check_linear(model, own.shape[1] + len(names), scores.shape[1], protocol)
+        if auxiliary is not None and np.shape(auxiliary)[1:] != (own.shape[1] + len(names),):
+            raise BadInput(f"View.from_arrays: auxiliary rows have all {own.shape[1] + len(names)} columns")
         known = np.arange(own.shape[1])
-        message = Message(COORDINATOR, "active", "predict", 0, "scores", np.asarray(scores, dtype=np.float64), "")
+        message = Message(COORDINATOR, "active", "predict", 0, "scores", scores, "")
         return cls(
             protocol=protocol,
             active="active",
@@ -228,7 +235,7 @@ class View:
             known=known,
             unknown=np.arange(len(known), len(known) + len(names)),
             unknown_names=names,
-            own=np.asarray(own, dtype=np.float64),
+            own=own,
             messages=(message,),
             model=None if model is None else dict(model),
             ranges=np.tile([0.0, 1.0], (len(names), 1)),
@@ -302,6 +309,29 @@ class View:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{path}: its manifest has no {error}") from error
+
+
+def _table(what: str, given: object) -> FloatArray:
+    """A table of finite numbers from what a caller gave for one."""
+    try:
+        table = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"View.from_arrays: {what}: expected a table of numbers") from error
+    if table.ndim != 2 or not np.isfinite(table).all() or table.min(initial=0.0) < 0 or table.max(initial=0.0) > 1:
+        raise BadInput(f"View.from_arrays: {what}: expected rows and columns of numbers from 0 to 1, got {table.shape}")
+    return table
+
+
+def _check_linear(model: Mapping[str, Array] | None, columns: int, classes: int, protocol: str) -> None:
+    """The arrays of a logistic regression fit the columns and classes; of other models only attacks can tell."""
+    if model is None or protocol != "logistic_regression":
+        return
+    shapes = {name: np.shape(model[name]) if name in model else None for name in ("weights", "bias")}
+    if shapes != {"weights": (columns, classes), "bias": (classes,)}:
+        raise BadInput(
+            f"View.from_arrays: model: expected weights of {columns} columns x {classes} classes and a bias of {classes}, "
+            f"got {shapes['weights']} and {shapes['bias']}"
+        )
 
 
 def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:

@@ -68,6 +68,10 @@ def test_no_cell_of_a_frame_is_written(tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file() and b".123456789" in path.read_bytes()]
 
 
+def test_a_result_names_itself_in_a_line(result: plumbob.Result) -> None:
+    assert repr(result) == f"Result(folder={str(result.folder)!r}, 1 findings)"
+
+
 def test_a_result_prints_the_answer_and_where_the_report_is(result: plumbob.Result) -> None:
     told = str(result)
     assert "4 of 4 columns leak" in told
@@ -97,6 +101,17 @@ def test_a_result_turns_into_a_frame_with_a_row_per_column(result: plumbob.Resul
     [
         ({"bank": "bank.csv", "shop": "shop.csv", "label": "default"}, "'id'"),
         ({"id": "id"}, "go with parties"),
+        (
+            {"efort": "quick", "bank": "bank.csv", "shop": "shop.csv", "id": "id", "label": "default"},
+            "did you mean 'effort'",
+        ),
+        ({"bank": 5, "shop": "shop.csv", "id": "id", "label": "default"}, "party 'bank': expected a path"),
+        ({"bank": "bank.csv", "shop": "shop.csv", "id": "id", "label": "default", "trials": 0}, "trials"),
+        (
+            {"bank": "bank.csv", "shop": "shop.csv", "id": "id", "label": "default", "workers": 0},
+            "workers: expected a whole",
+        ),
+        ({"bank": "bank.csv", "shop": "shop.csv", "id": "id", "label": "default", "out": 5}, "out: expected a path"),
         ({"bank": "bank.csv", "shop": "no.csv", "id": "id", "label": "default"}, "no.csv"),
         ({"bank": "bank.csv", "shop": "shop.csv", "id": "id", "label": "defalt"}, "default"),
         ({"bank": "bank.csv", "shop": "shop.csv", "id": "id", "label": "default", "attacks": "ESA2"}, "no attack"),
@@ -149,11 +164,30 @@ def test_an_attack_runs_on_a_view_from_arrays() -> None:
     np.testing.assert_allclose(guess.values, rows[:, 3:], atol=1e-9)
 
 
-def test_a_view_of_arrays_that_do_not_fit_is_refused() -> None:
-    with pytest.raises(plumbob.BadInput, match="same rows"):
-        plumbob.View.from_arrays(own=np.zeros((3, 2)), scores=np.full((4, 2), 0.5), unknown=2)
-    with pytest.raises(plumbob.BadInput, match="how many columns"):
-        plumbob.View.from_arrays(own=np.zeros((4, 2)), scores=np.full((4, 2), 0.5))
+LINEAR = {"weights": np.ones((4, 2)), "bias": np.zeros(2)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"own": np.zeros((3, 2))}, "same rows"),
+        ({"own": np.zeros(3)}, "own: expected rows and columns"),
+        ({"own": np.full((4, 2), np.nan)}, "own: expected rows and columns of numbers from 0 to 1"),
+        ({"own": [["a", "b"]] * 4}, "own: expected a table of numbers"),
+        ({"scores": np.full((4, 2), 3.5)}, "scores: expected rows and columns of numbers from 0 to 1"),
+        ({"unknown": "age"}, "number or a list of the unknown columns, got 'age'"),
+        ({"unknown": 2.0}, "number or a list"),
+        ({"unknown": 7}, "expected weights of 9 columns x 2 classes"),
+        ({"scores": np.full((4, 3), 0.3)}, "expected weights of 4 columns x 3 classes"),
+        ({"model": {"weights": np.ones((4, 2))}}, "and a bias of 2, got"),
+        ({"model": None}, "how many columns"),
+        ({"auxiliary": np.zeros((9, 99))}, "auxiliary rows have all 4 columns"),
+    ],
+)
+def test_a_view_of_arrays_that_do_not_fit_is_refused(changed: dict[str, Any], words: str) -> None:
+    given = {"own": np.zeros((4, 2)), "scores": np.full((4, 2), 0.5), "model": LINEAR}
+    with pytest.raises(plumbob.BadInput, match=words):
+        plumbob.View.from_arrays(**(given | changed))
 
 
 def test_the_notebook_runs_from_top_to_bottom(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,29 @@ def test_a_reader_who_leaves_is_no_failure(tmp_path: Path) -> None:
     assert running.returncode == 0, told
 
 
+def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Path, tmp_path: Path) -> None:
+    """As in `plumbob audit ... | head -1` under `set -o pipefail`: a reader that leaves must not let a leak through."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [
+        sys.executable,
+        "-m",
+        "plumbob",
+        "audit",
+        str(plan),
+        "--out",
+        "out",
+        "--gate",
+        "max_gain<0.01",
+        "--junit",
+        "g.xml",
+    ]
+    done = subprocess.run(words, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=240)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert (tmp_path / "g.xml").exists()
+
+
 def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
     words = ("audit", "plan.yaml", "--out", "out")
     holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)

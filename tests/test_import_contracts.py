@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from grimp import ImportGraph
 
 from tests.import_contracts import PrivateHelpers
 
+NAMED = re.compile(r"`([\w/]+\.py)`")
 HELPER = "plumbob.attacks.scores._box_equations"
 
 
@@ -35,3 +39,12 @@ def test_a_helper_is_imported_by_its_family_only(importer: str, imported: str, k
         },
     )
     assert contract.check(graph, verbose=False).kept is kept
+
+
+def test_files_that_docstrings_name_are_there() -> None:
+    root = Path(__file__).parents[1] / "plumbob"
+    there = {path.name for path in root.rglob("*.py")}
+    named = {
+        (path.name, name) for path in root.rglob("*.py") for name in NAMED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {(path, name) for path, name in named if name.rpartition("/")[2] not in there} == set()

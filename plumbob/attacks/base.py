@@ -101,7 +101,8 @@ class Attack(Identified, ABC):
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
     by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
-    cost_terms: ClassVar[tuple[str, ...]] = ("1", "n", "n d", "n u^2", "n w")  # names in `auditing/cost.py`'s TERMS
+    # Of what its seconds are made, by name in `auditing/costing/cost.py`.
+    cost_terms: ClassVar[tuple[str, ...]] = ("1", "n", "n d", "n u^2", "n w")
     workload: ClassVar[Workload] = "networks"
 
     @abstractmethod

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from plumbob.cli.base import Effort, Json, app, progress
+from plumbob.cli.base import Effort, Json, app, progress, reader_may_leave
 from plumbob.errors import BadInput
 
 if TYPE_CHECKING:  # a command loads what it needs when it runs
@@ -122,9 +122,15 @@ def audit(
         )
     if store is not None and result.reused:
         print(f"plumbob: {result.reused:,} of {len(result.findings):,} findings were in the store", file=sys.stderr)
-    _print(result, as_json)
-    if result.gate is not None:
-        _pass(result.gate, junit, as_json)
+    if junit is not None and result.gate is not None:
+        _write_junit(result.gate, junit)
+    code = 0 if result.gate is None or result.gate.holds else 1
+    with reader_may_leave(code):
+        _print(result, as_json)
+        if result.gate is not None:
+            _print_gate(result.gate, as_json)
+    if code:
+        raise typer.Exit(code)
 
 
 def _chosen(asked: _Asked) -> Plan:
@@ -184,19 +190,21 @@ def _tell(made: Estimate) -> None:
         print(f"plumbob: {notice(made)}", file=sys.stderr)
 
 
-def _pass(outcome: Outcome, junit: Path | None, as_json: bool) -> None:
-    """Say whether the gate holds, and leave with exit code 1 if it does not."""
+def _write_junit(outcome: Outcome, junit: Path) -> None:
     from plumbob.app import save_text
     from plumbob.report import gating
 
-    if junit is not None:
-        save_text(junit, gating.junit(outcome))
+    save_text(junit, gating.junit(outcome))
+
+
+def _print_gate(outcome: Outcome, as_json: bool) -> None:
+    """Say whether the gate holds."""
+    from plumbob.report import gating
+
     if as_json:
         print(gating.gate_line(outcome))
     else:
         gating.print_gate(outcome, Console())
-    if not outcome.holds:
-        raise typer.Exit(1)
 
 
 def _check_junit(path: Path | None, gated: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -47,6 +49,19 @@ def _root(
     ] = False,
 ) -> None:
     """Find leaks in vertical federated learning."""
+
+
+@contextmanager
+def reader_may_leave(code: int) -> Iterator[None]:
+    """Print to somebody who may stop reading, as `head` does; the exit code stays what the command found."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as error:  # rich turns the first into the second
+        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(code) from None
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Protocol(Identified, ABC):
     glossary: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what its messages hold, by name, for the assessment
     key_messages: ClassVar[tuple[str, ...]] = ()  # names of messages that bring a public key
     masked_messages: ClassVar[tuple[str, ...]] = ()  # names of messages whose numbers their receiver cannot read
-    cost_terms: ClassVar[tuple[str, ...]] = ("1", "N d")  # of training: names in `auditing/cost.py`'s TERMS
+    cost_terms: ClassVar[tuple[str, ...]] = ("1", "N d")  # of training: names in `auditing/costing/cost.py`'s TERMS
     workload: ClassVar[Workload] = "networks"
     uses_torch: ClassVar[bool] = True  # which takes seconds to load
     _trust: Trust = NO_CODE  # no setting: findings do not depend on it, and no plan can set it

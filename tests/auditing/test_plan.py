@@ -206,9 +206,11 @@ def test_bad_yaml_is_one_sentence(tmp_path: Path, text: str, words: str) -> None
     assert words in str(caught.value)
 
 
-def test_an_empty_plan_is_the_default(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text("")
-    assert read_plan(tmp_path / "plan.yaml") == Plan()
+def test_an_empty_plan_is_refused(tmp_path: Path) -> None:
+    """It would audit built-in data, and somebody would take that for an audit of theirs."""
+    (tmp_path / "plan.yaml").write_text("# nothing yet\n")
+    with pytest.raises(BadInput, match=r"plan\.yaml is empty"):
+        read_plan(tmp_path / "plan.yaml")
 
 
 JSON = st.recursive(

@@ -5,8 +5,8 @@ them. It fits a shadow of everything else and inverts that (Algorithm 2, then Al
     phi' = argmin sum_aux D(c, softmax(f(x_own; phi_own) + f(x_target; phi')))
 A linear shadow is least squares: softmax's log-ratios less the own part are linear in its weights, exact from d_target rows
 on (Eq 21; one more if there is a bias). A network is fitted by Adam, and |phi'| / c rows are its threshold (Eq 22).
-Answers that a known defence changed: D is their distance from the release (`release.py`), in the fit and in the inversion,
-and a linear shadow is fitted by Adam too, from where least squares on the middle of what fits ends.
+Answers that a known defence changed: D is their distance from the release (`release_likelihood.py`), in the fit and in the
+inversion, and a linear shadow is fitted by Adam too, from where least squares on the middle of what fits ends.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A block is y = pool(act(conv(x))). From above come y and the gradient d at y, for every row; wanted is x.
     below   If x has fewer cells than y, y alone determines it: with the winners of the pooling fixed the block is linear in
             x, so Gauss-Newton steps (least squares by conjugate gradients, winners taken anew) run into the exact answer.
-    decoded If not, the rows' own weight gradients tell x and the winners (`decoding.py`).
+    decoded If not, the rows' own weight gradients tell x and the winners (`_block_decoding.py`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Batches whose row numbers mean nothing (ours): who is in them is told by their own gradients.
 
 Hidden indices keep from the server which rows a gradient is of. But the gradient's row space at the first fully connected layer
-is spanned by what its rows put in, h_n, and they are found there one by one (`unmixing.py`). While parameters stay as they are,
-a person's h_n and v_n are a mark, the same in every round:
+is spanned by what its rows put in, h_n, and they are found there one by one (`_batch_unmixing.py`). While parameters stay as
+they are, a person's h_n and v_n are a mark, the same in every round:
     marks    the h_n are taken from some rounds; those that are known already are looked up, not searched for. Where they have
-             no zeros, two rounds with one person in common cross in their h_n (`shared_rows.py`);
+             no zeros, two rounds with one person in common cross in their h_n (`_shared_rows.py`);
     people   in a round that is spanned by as many marks as it has rows, each has its v_n. Same h_n, other v_n: two people;
     workers  have marks of their own. People are the same who are in the same rounds.
-So batches are known up to one renaming of all people, S Z = K G stands again (`per_row.py`), and all comes out but the names.
+So batches are known up to one renaming of all people, S Z = K G stands again (`_row_gradients.py`), and all comes out but the
+names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows seen through a network that changes between rounds (ours): what training adds to an attack, and does not take away.
 
 Gradients of different parameters do not add up to one linear system over rounds. But each round alone gives what its rows put
-into the first fully connected layer (`unmixing.py`), in no order. What stays the same is the row's input x:
+into the first fully connected layer (`_batch_unmixing.py`), in no order. What stays the same is the row's input x:
     link    x is sought from one round, by descent; where it is put into the network of another round, the row of that round
             that comes out is the same person. The rounds a person is seen in tell its number, as the server chose the batches.
     agree   h(x, parameters of round t) is known for several t: more equations for the same x, with other winners of the

@@ -1,13 +1,13 @@
 """Gradient peeling (ours): all of jin2021's attack as linear algebra, from the server's gradients back to the columns.
 
-    I    S Z = K G gives every row's own gradients (`per_row.py`), of all layers that were written down.
+    I    S Z = K G gives every row's own gradients (`_row_gradients.py`), of all layers that were written down.
     II   The first fully connected layer has v_n h_n' as its rows' gradients, and v_n for its bias: that gives h_n.
-    III  Below it, convolutions are undone one block at a time (`peeling.py`); a table's columns are h_n already.
+    III  Below it, convolutions are undone one block at a time (`_convolution_peeling.py`); a table's columns are h_n already.
 The classes come from the last bias of the top network, whose rows' gradients are softmax - label: negative at the label only.
 Rows whose units are all dead (v_n = 0), and rows that the batches do not tell apart, are guessed by the mean of the others.
 
-Where the server knows of a defence it weighs what arrived by how far off it may be (`defended_gradients.py`), opens sums over
-workers from the top (`aggregated_gradients.py`), and where row numbers mean nothing makes its own (`hidden_rows.py`).
+Where the server knows of a defence it weighs what arrived by how far off it may be (`_defended_gradients.py`), opens sums over
+workers from the top (`_aggregated_gradients.py`), and where row numbers mean nothing makes its own (`_hidden_rows.py`).
 """
 
 from __future__ import annotations

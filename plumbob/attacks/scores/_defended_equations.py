@@ -4,7 +4,7 @@ Scores tell of the unknown columns only through t = x W. So by the tower rule E[
 E[x | t] close to linear it is enough to put E[t | release] where the exact t would have been. That mean is drawn for:
     prior     t_i ~ N(m + shift_i W'1, S), with m and S as exchangeable columns have them (or as auxiliary rows have them),
               then refitted to all rows at once (a few rounds of Monte Carlo EM)
-    release   fits or not (rounding, label only, codebook) or a Gaussian around it (noise, purifier): `release.py`
+    release   fits or not (rounding, label only, codebook) or a Gaussian around it (noise, purifier): `release_likelihood.py`
     draws     elliptical slice sampling, all rows at once: for one score at a time, then for all of a row's scores
 No defence on the scores: the equations are those of ESA, bit for bit.
 """

@@ -2,7 +2,8 @@
 
 ln v_k - ln v_{k+1} = x (theta_k - theta_{k+1}) + b_k - b_{k+1}; what the curious party knows goes to the other side and
 x_target = pinv(Theta) a. Exact when the unknown columns are at most c - 1 and Theta has full rank; else the shortest answer.
-With `adaptive` the right-hand sides a are what they are on average given the release of a known defence (`adaptive.py`).
+With `adaptive` the right-hand sides a are what they are on average given the release of a known defence
+(`_defended_equations.py`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ completed row, and f_G is trained until these scores match the observed ones (Eq
 It never sees a true value: what it learns of a column is what the scores and the known columns say of it. A forest has
 no gradient, so a network is first fitted to its votes on rows drawn evenly from the whole space (Section V-B); the
 generator is then trained through that network, against the scores that the forest really gave. Scores that a known
-defence changed: their distance from what fits the release takes the place of the plain one (`release.py`).
+defence changed: their distance from what fits the release takes the place of the plain one (`release_likelihood.py`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Adam works cell by cell, so with the sum of the rows' losses all rows go at once
 
 "Until D approaches 0" takes Adam very long where a score is small. So a few rounds of damped Gauss-Newton finish: the
 shortest move to a point whose log-scores fit, kept where D did not grow by it. `finish=0, rate=0.001` is the paper's.
-Scores that a known defence changed: D is their distance from the release (`release.py`), and log-scores that are not known
-are not followed.
+Scores that a known defence changed: D is their distance from the release (`release_likelihood.py`), and log-scores that are
+not known are not followed.
 """
 
 from __future__ import annotations

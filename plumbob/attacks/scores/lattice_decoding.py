@@ -2,7 +2,7 @@
 
 ESA needs as many equations as unknown columns, since a real number may be anything. But ages, counts, codes and cents lie
 on a grid, and a score in double precision carries some 45 bits: c - 1 equations say 45 (c - 1) bits about a row. Where that
-is more than the grid of its unknown cells has, only one row fits (`lattice.py` finds it, and it shows without the truth).
+is more than the grid of its unknown cells has, only one row fits (`lattice_points.py` finds it, and it shows without the truth).
     expected    the posterior mean's prior at first; then the rows decoded so far, as complete rows of other people
                 (each half of the rows learns from the other)
     accidents   answers moved by a small part belong to no row: how near these come tells how near is not by chance

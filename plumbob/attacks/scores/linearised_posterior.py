@@ -1,7 +1,7 @@
 """Linearised posterior (ours): every row of scores gives c - 1 exact equations in the unknown columns, also for networks.
 
-Each row is solved for by Gauss-Newton in the box (`tangents.py`) around what is expected of it without its own scores. Two
-expectations are learnt from how the scores of many rows hang together; no true value is used:
+Each row is solved for by Gauss-Newton in the box (`_boxed_gauss_newton.py`) around what is expected of it without its own
+scores. Two expectations are learnt from how the scores of many rows hang together; no true value is used:
     alike       m_i = mean + slope own_i by generalised least squares on the linearised equations, covariance by EM, both
                 pulled to "exchangeable columns": the unknown columns are further draws of the known ones
     generator   m_i = f_G(own_i), the sharp form of GRNA, which never looks at a row's own scores

@@ -2,13 +2,13 @@
 
 ESA's equations hold exactly, but its answer is the shortest one: pulled to zero, often outside of the range. Here the
 equations fix what they fix, and the rest is filled with a posterior mean inside the granted ranges, under two priors
-(`columns.py`) that take the unknown columns for further draws of the known ones:
+(`_column_prior.py`) that take the unknown columns for further draws of the known ones:
     Gaussian    x_i ~ N(m_i, S) on the box; means and covariance fitted to known columns and equations, with what
                 columns that stand near each other have in common
     mixture     x_ij - shift_i ~ the pooled values of the known columns, shift_i what a row's own mean predicts
 Both means are blended by the weight that does best on known columns hidden on purpose, then moved to the nearest point
 of {x in box, A x = a}. With auxiliary rows the prior is theirs: a Gaussian given the known columns, with shrunk
-covariance. Where a defence changed the scores, a is replaced by its mean given the release (`adaptive.py`).
+covariance. Where a defence changed the scores, a is replaced by its mean given the release (`_defended_equations.py`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The residuals are whole numbers and the weights T are known to the last bit, so T X' = Z holds exactly, and X is a matrix of
 whole numbers from 0 to 2^f. Three ways, the first that applies, for every batch:
     rank d    X' = T^-1 Z modulo one prime above 2^f: entries smaller than the prime are the entries themselves
-    grid      fewer equations, all columns on a grid: the nearest lattice point (`lattice.py`), kept where it meets all
+    grid      fewer equations, all columns on a grid: the nearest lattice point (`lattice_points.py`), kept where it meets all
               equations to the last bit of X
     box       fewer equations: solutions differ by whole vectors of T's kernel; if its reduced basis has only vectors that
               leave the box, there is one solution in it, and rounding plane by plane finds it (about d / 2 equations)

@@ -1,7 +1,8 @@
 """Estimate an audit's time, peak memory and disk before anything is trained.
 
-The work is listed as the run would do it (units, transcripts, attacks), each stage costed by a measured law (`auditing/cost.py`),
-in the pieces that are handed to workers (`auditing/pieces.py`). The same laws at 10 and 100 million rows show the first limit.
+The work is listed as the run would do it (units, transcripts, attacks), each stage costed by a measured law
+(`auditing/costing/cost.py`), in the pieces that are handed to workers (`auditing/running/schedule.py`). The same laws at 10
+and 100 million rows show the first limit.
 """
 
 from __future__ import annotations

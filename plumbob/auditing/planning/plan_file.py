@@ -64,7 +64,8 @@ def plan_from_text(text: str, source: str, folder: Path, *, trust: Trust = NO_CO
         where = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise BadInput(f"{source}{where}: not valid YAML: {problem}") from error
-    raw = {} if raw is None else raw
+    if raw is None:
+        raise BadInput(f"{source} is empty; write a plan with `plumbob init`, or name none to audit built-in data")
     return make_plan(raw, source=source, folder=folder, trust=trust, look=look)
 
 

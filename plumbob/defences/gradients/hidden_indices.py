@@ -1,7 +1,8 @@
 """Hidden indices (ours): the server's row numbers denote different rows in every round.
 
 The parties share a secret from which they draw a fresh permutation of all rows for every round; a batch is as random as before
-and of the same size, and the server does not learn which rows it had. It hides who, not what: see `attacks/hidden_rows.py`.
+and of the same size, and the server does not learn which rows it had. It hides who, not what: see
+`attacks/gradients/_hidden_rows.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Logistic regression under Paillier with a coordinator (weng2022 Table 1): only the coordinator can decrypt.
 
-Rounds run over the same mini-batches in every epoch. In one round, D being the slopes of `taylor.py`:
+Rounds run over the same mini-batches in every epoch. In one round, D being the slopes of `taylor_regression.py`:
     1  the active party sends [[T X - 2^(2f+1) y]] of its own columns and bias                        "partial"
     2  each passive party adds its T X and passes the sum on; the last one has [[D]]
        and sends it to all others                                                                     "partial", "residual"
@@ -90,7 +90,7 @@ class EncryptedLogisticRegression(TrainingProtocol):
         self.penalty = not_negative("encrypted logistic regression: penalty", penalty)
         self.fraction_bits = whole("encrypted logistic regression: fraction_bits", fraction_bits, 8, 60)
         self.returns = returns
-        self.masked = masked  # without coordinator, each party under a key of its own: `masked_regression.py`
+        self.masked = masked  # without coordinator, each party under a key of its own: `_masked_regression.py`
         self.open_all = open_all  # a corrupted coordinator opens the residuals too, not only the gradients
 
     @property
