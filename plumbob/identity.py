@@ -22,12 +22,8 @@ class Identified:
     name: ClassVar[str]
     summary: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()  # other names of the class, such as a paper's abbreviation
-    identity: ClassVar[str] = (
-        ""  # the fixed word and the settings that are always written; by default the name and none
-    )
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-        {}
-    )  # named settings; tests run the `small` ones
+    identity: ClassVar[str] = ""  # the fixed word and the settings that are always written; else the name and none
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})  # by name; tests run the `small` ones
 
     @classmethod
     def preset(cls, name: str) -> Self:

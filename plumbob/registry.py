@@ -90,10 +90,6 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             raise BadInput(f"no {self.what} '{name}'{suggest(name, list(self._entries))}")
         return self._entries[name]
 
-    def forget(self) -> None:
-        """Look again when next asked: packages may have been installed meanwhile."""
-        self.__dict__.pop("_entries", None)
-
     def __getitem__(self, name: str) -> Entry:
         return self._entries[name]
 

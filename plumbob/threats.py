@@ -178,9 +178,7 @@ class View:
     messages: tuple[Message, ...] = field(repr=False)
     model: dict[str, Array] | None = None
     ranges: FloatArray | None = None  # (unknown columns) x (low, high)
-    steps: FloatArray | None = (
-        None  # of the unknown columns' grids (whole numbers, codes, cents); 0 where there is none
-    )
+    steps: FloatArray | None = None  # of the unknown columns' grids (whole numbers, cents); 0 where there is none
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
     defence: KnownDefences = field(default_factory=KnownDefences)  # what is known of the defences in place
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
