@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plumbob.auditing.concluding.summarise import judge_column
+from plumbob.auditing.concluding.judging import judge_column
 from plumbob.scoring.score import ColumnScore
 
 PLAIN = ColumnScore(
