@@ -134,7 +134,7 @@ class Answer(_Placed):
         gap = self.judged.gap
         if gap is None:
             return ""
-        return f"{'Not tested' if gap.meaningful else 'Not applicable'}: {gap.why}"
+        return f"{'Not tested' if gap.meaningful else 'Not needed'}: {gap.why}"
 
     @property
     def headline(self) -> str:

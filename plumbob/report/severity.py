@@ -103,5 +103,5 @@ def _what(risk: Risk) -> tuple[str, bool, str]:
 
 def tone(level: str) -> str:
     """The colour of a verdict's level for a step of either scale."""
-    order = dict(zip(RISKS, Level, strict=True)) | dict(zip(STEPS, Level, strict=True))
-    return order[level]
+    tones = (Level.NONE, Level.ORDER, Level.LEAK, Level.EXACT)
+    return (dict(zip(RISKS, tones, strict=True)) | dict(zip(STEPS, tones, strict=True)))[level]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Guess
+from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.run import training_losses
 from plumbob.scoring.ceiling import CEILING, ColumnCeiling
@@ -103,12 +104,12 @@ def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "va
     return Finding(**(fixed | setting), score=judged)
 
 
-def capped(findings: list[Finding], high: float = 0.03, **more: Any) -> list[Finding]:
+def capped(findings: list[Finding], high: float = 0.03, *, label: bool = False, **more: Any) -> list[Finding]:
     """The same with a ceiling for every column of every situation and trial: learners find no more than `high`."""
     places = {(f.data, f.protocol, f.threat, f.defence, f.unknown, f.trial): f for f in findings}
     found = list(findings)
     for place, f in places.items():
-        names = dict.fromkeys(column.name for column in f.score.columns)
+        names = [*dict.fromkeys(column.name for column in f.score.columns), *([LABEL] if label else [])]
         told = tuple(
             ColumnCeiling(
                 name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", **more
