@@ -1,7 +1,7 @@
 """The matrix of threats: who is curious, what it knows, in which phase, which attacks apply or why none does, and what they see.
 
 One block per protocol, since a protocol is attacked either in training or in prediction; one row per threat; the reasons
-are those of `Attack.why_not`, for the attacks that work on the protocol at all. An attack that looks for columns of two values says
+are those of `Attack.why_not`, for the attacks that work on the protocol at all. An attack that looks for two values says
 nothing of the others by finding none: a row also names the kinds of targets that none of its attacks addresses.
 """
 
