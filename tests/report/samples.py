@@ -143,9 +143,10 @@ def values(
                     factor *= strength.get(attack, 1.0) * (0.7 + share)
                     factor = factor if leaks else max(1.03, factor)
                     exact = j == 0 and attack == "box_solving"
-                    error = 0.0 if exact else max(1e-4, 0.04 * factor * rng.normal(1, 0.05))
+                    noisy = 0.04 * factor * float(rng.normal(1, 0.05))
+                    error = 0.0 if exact else max(1e-4 if leaks else 0.041, noisy)  # guessing errs by 0.0408 at most
                     order = 0.6 if j == len(names) - 1 and attack == "generative_regression" else 0.0
-                    columns.append(column(name, float(error), rng, rank=order))
+                    columns.append(column(name, error, rng, rank=order))
                 found.append(finding(columns, trial=trial, attack=attack, unknown=share, **setting))
     return found
 
