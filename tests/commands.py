@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ PATIENCE = 200.0  # seconds for a command, on a machine that others use as well
 
 
 class Running:
-    """`plumbob WORDS`, begun: the leader of a process group of its own. Its input is empty unless it is told from where to read."""
+    """`plumbob WORDS`, begun: the leader of a process group of its own. Its input is empty unless it is told what to read."""
 
     def __init__(
         self,
@@ -46,30 +47,36 @@ class Running:
         assert self._process.pid is not None
         return self._process.pid
 
-    def ended(self) -> bool:
-        return self._process.exitcode is not None
-
     def until(self, seen: Callable[[], bool], timeout: float = PATIENCE) -> bool:
         """Wait until something is seen, or the command has ended; whether it was seen."""
         deadline = time.monotonic() + timeout
-        while not (there := seen()) and not self.ended() and time.monotonic() < deadline:
+        while not (there := seen()) and self.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
         return there
 
-    def signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+    def poll(self) -> int | None:
+        """Its exit code, once it has one: a signal's number with a minus, as `subprocess.Popen` says it."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        return self.result(timeout).returncode
 
     def result(self, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
         """How it ended and what it printed."""
         self._process.join(timeout)
-        if not self.ended():
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, 9)
-            self._process.join()
-            raise subprocess.TimeoutExpired(self._words, timeout)
         with self._folder:
+            if (code := self.poll()) is None:
+                self.kill()
+                raise subprocess.TimeoutExpired(self._words, timeout)
             texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (self._out, self._err)]
-        return subprocess.CompletedProcess(self._words, self._process.exitcode or 0, *texts)
+        return subprocess.CompletedProcess(self._words, code, *texts)
+
+    def kill(self) -> None:
+        """End it and its workers."""
+        for end in (os.killpg, os.kill):  # it may not have become the leader of a group yet
+            with suppress(ProcessLookupError):
+                end(self.pid, signal.SIGKILL)
+        self._process.join()
 
 
 def plumbob(
@@ -91,13 +98,12 @@ def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], stream
     os.environ.update(surroundings)
     sys.path[:0] = [str(cwd), *filter(None, surroundings.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["plumbob", *words]
-    code = 0
+    code: object = 0
     try:
         main()
     except SystemExit as stop:
-        assert isinstance(stop.code, int | None)
         code = stop.code or 0
     threading._shutdown()  # what an interpreter does at its end and a fork does not
     atexit._run_exitfuncs()
     sys.stdout.flush()
-    os._exit(code)
+    os._exit(int(str(code)))

@@ -5,13 +5,12 @@ import flint  # noqa: F401
 import joblib  # noqa: F401
 import opacus  # noqa: F401
 import pandas  # noqa: F401
-import pyarrow.pandas_compat
-import scipy.stats
+import pyarrow.pandas_compat  # noqa: F401
+import scipy.stats  # noqa: F401
 import sklearn.datasets
 import sklearn.linear_model
-import sklearn.tree
-import torch._dynamo  # every optimiser of torch asks for it
-import torch.testing  # noqa: F401
+import sklearn.tree  # noqa: F401
+import torch._dynamo  # noqa: F401  # every optimiser of torch asks for it
 
 import plumbob.app
 import plumbob.cli

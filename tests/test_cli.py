@@ -112,7 +112,7 @@ def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) 
 
 def begun(folder: Path) -> Running:
     """A long audit that has made its first finding."""
-    (folder / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 300"))
+    (folder / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 150"))
     running = Running("audit", "plan.yaml", "--out", "out", cwd=folder)
     assert running.until(lambda: lines_of(folder / "out") > 0)
     return running
@@ -126,7 +126,7 @@ def lines_of(folder: Path) -> int:
 
 def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Path) -> None:
     running = begun(tmp_path)
-    running.signal(signal.SIGINT)
+    os.kill(running.pid, signal.SIGINT)
     done = running.result()
     assert done.returncode == 130
     *before, last = done.stderr.splitlines()
@@ -135,7 +135,7 @@ def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Pat
     kept = (tmp_path / "out" / "findings.jsonl").read_text()
     again = Running("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
     assert again.until(lambda: lines_of(tmp_path / "out") > kept.count("\n"))
-    again.signal(signal.SIGINT)
+    os.kill(again.pid, signal.SIGINT)
     again.result()
     assert (tmp_path / "out" / "findings.jsonl").read_text().startswith(kept[: kept.rfind("\n") + 1])
 
@@ -143,7 +143,7 @@ def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Pat
 def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
     first = begun(tmp_path)
     sentence = refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
-    first.signal(signal.SIGINT)
+    os.kill(first.pid, signal.SIGINT)
     first.result()
     assert "another audit is writing" in sentence
 
