@@ -15,6 +15,7 @@ from plumbob.kinds import Kind, kind_of
 from plumbob.scoring import baselines, metrics
 from plumbob.scoring.ceiling import ColumnCeiling
 from plumbob.scoring.evidence import Evidence, effective_rows, evidence, label_tie
+from plumbob.scoring.fixed_guess import fixed_hits
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
 from plumbob.scoring.rows_at_risk import AtRisk, at_risk
 from plumbob.threats import View
@@ -72,6 +73,9 @@ class ColumnScore:
     effective: float | None = None  # rows that the baseline's mean error rests on
     rows_missed: int | None = None  # rows that the best baseline does not hit exactly
     rows_exact_chance: float | None = None  # how many of these luck would hit exactly
+    fixed_1: float | None = None  # share of cells that the best constant hits to within 1, 5, 10 % of the range
+    fixed_5: float | None = None
+    fixed_10: float | None = None
 
 
 @dataclass(frozen=True)
@@ -279,6 +283,7 @@ def _value_columns(
     score_correlation = metrics.mean_correlation(received_scores(view), true)
     two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
     shown = None if risk is None else _evidence(values, truth, view, risk)
+    fixed = {t: None if truth.tiles else fixed_hits(true, t) for t in (0.01, 0.05, 0.10)}
     columns = []
     for name, part in _parts(truth):
         cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
@@ -314,9 +319,16 @@ def _value_columns(
                 effective=effective_rows(cells[best]),
                 rows_missed=None if risk is None else int(risk.missed[:, part[0]].sum()),
                 rows_exact_chance=None if shown is None else float(shown.exact_chance[part[0]]),
+                fixed_1=_at(fixed[0.01], part),
+                fixed_5=_at(fixed[0.05], part),
+                fixed_10=_at(fixed[0.10], part),
             )
         )
     return tuple(columns)
+
+
+def _at(shares: FloatArray | None, part: IntArray) -> float | None:
+    return None if shares is None else float(shares[part[0]])
 
 
 def _evidence(values: FloatArray, truth: Truth, view: View, risk: AtRisk) -> Evidence:
