@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbob.auditing.concluding.summarise import Summary, summarise
+from plumbob.auditing.concluding.conclusion import Conclusion, conclude
+from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.costing.estimate import Estimate, estimate
 from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.planning.matrix import of_plan
@@ -26,7 +27,7 @@ from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
 from plumbob.auditing.planning.pre_training_check import precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
-from plumbob.auditing.running.expand import keyed, unmeasured, untried, versions
+from plumbob.auditing.running.expand import gaps, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
 from plumbob.auditing.running.open_data import Source, open_source, with_models
 from plumbob.auditing.running.schedule import pieces
@@ -55,10 +56,15 @@ class Result:
 
     folder: Path
     findings: tuple[Finding, ...]
-    summaries: tuple[Summary, ...]
+    conclusion: Conclusion
     notes: tuple[str, ...]
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """Every setting with a verdict on each column."""
+        return self.conclusion.summaries
 
     @property
     def report(self) -> Path:
@@ -72,10 +78,10 @@ class Result:
         return f"Result(folder={str(self.folder)!r}, {len(self.findings):,} findings)"
 
     def __str__(self) -> str:
-        return f"{shown.as_text(self.findings)}\nReport: {self.report}"
+        return f"{shown.as_text(self.findings, self.conclusion)}\nReport: {self.report}"
 
     def _repr_html_(self) -> str:
-        return shown.as_html(self.summaries)
+        return shown.as_html(self.conclusion)
 
 
 def run_audit(
@@ -186,16 +192,16 @@ def _found(
 
 
 def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], there: int) -> Result:
-    """Summarise: the verdicts and what the gate says of them, once for all reports."""
-    summaries = summarise(findings)
+    """Conclude: the verdicts and what the gate says of them, once for all reports."""
+    conclusion = conclude(findings, gaps(plan), plan.limit)
     gate = check_gate(plan)
     return Result(
         folder,
         tuple(findings),
-        tuple(summaries),
+        conclusion,
         (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
         there,
-        None if gate is None else gate.outcome(findings, summaries, unmeasured(plan)),
+        None if gate is None else gate.outcome(findings, conclusion),
     )
 
 
@@ -321,11 +327,11 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
         gate=result.gate,
         assessment="assessment.html",
     )
-    text = page.render(findings, about, result.summaries)
+    text = page.render(findings, about, result.conclusion)
     subject = assessment.subject(plan, source)
     write_whole(
         folder / "assessment.html",
-        assessment.render(subject, findings, made=surroundings, summaries=result.summaries),
+        assessment.render(subject, findings, made=surroundings, conclusion=result.conclusion),
     )
     write_whole(folder / "report.html", text)
 

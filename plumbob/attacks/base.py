@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plumbob.federation import FloatArray, IntArray
 from plumbob.identity import Identified, Workload
+from plumbob.kinds import COLUMNS, Kind
 from plumbob.threats import Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
@@ -101,6 +102,7 @@ class Attack(Identified, ABC):
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
     by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
+    addresses: ClassVar[tuple[Kind, ...]] = COLUMNS  # kinds of targets in which it would see a leak
     # Of what its seconds are made, by name in `auditing/costing/cost.py`.
     cost_terms: ClassVar[tuple[str, ...]] = ("1", "n", "n d", "n u^2", "n w")
     workload: ClassVar[Workload] = "networks"

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbob.attacks import attacks
+from plumbob.auditing.concluding.ceilings import attacked
+from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
-from plumbob.auditing.concluding.summarise import Summary, summarise
+from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.planning.matrix import phase
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.data_flows import SHUT, Flow, flows_of
-from plumbob.auditing.running.expand import unmeasured, untried
+from plumbob.auditing.running.expand import gaps, untried
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.open_data import Source
 from plumbob.protocols import PROTOCOLS
@@ -82,7 +84,7 @@ def subject(plan: Plan, source: Source) -> Subject:
     else:
         assert source.table is not None
         members = (Member("all parties together", True, source.table.names, len(source.table.values)),)
-    gaps = [f"{gap.what}: {gap.why}" for gap in unmeasured(plan)]
+    missing = [gap.words for gap in gaps(plan)]
     return Subject(
         data=source.name,
         purpose=plan.purpose or "",
@@ -93,7 +95,7 @@ def subject(plan: Plan, source: Source) -> Subject:
         classes=len(source.classes),
         threats=tuple(threat.threat() for threat in plan.threats),
         alignment=() if source.alignment is None else flows_of(source.alignment),
-        gaps=(*gaps, *(one.words for one in untried(plan))),
+        gaps=(*missing, *(one.words for one in untried(plan))),
         attacks=plan.fitting_attacks,
         notes=source.notes,
         untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
@@ -105,12 +107,13 @@ def render(
     findings: Sequence[Finding],
     *,
     made: Mapping[str, str],
-    summaries: Sequence[Summary] | None = None,
+    conclusion: Conclusion | None = None,
 ) -> str:
     """The whole page. `made` says with which versions."""
-    summaries = summarise(findings) if summaries is None else summaries
-    found = words.answers(summaries)
-    choices = frontiers(findings, summaries)
+    conclusion = conclude(findings) if conclusion is None else conclusion
+    findings, summaries = attacked(findings), conclusion.summaries
+    found = words.answers(conclusion)
+    choices = frontiers(findings, conclusion)
     threats = {threat.name: threat for threat in about.threats}
     bare = [a for a in found if not words.defended(a.situation.defence)] or found
     initial = severity.risks(bare, threats)

@@ -79,8 +79,8 @@ def _dumbbells(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], x: Axis, titl
         tip = f"{name}: {before.words} without defence; {after.words} with it"
         parts.append(charts._text(left - 8, y + 4, charts.fit(name, left - 10), "name end", title=name))
         parts.append(Markup('<path class="zero" d="M{:.1f} {:.1f}H{:.1f}"/>').format(start, y, end))
-        parts.append(charts.marker("tick", start, y, 4.5, f"mark {before.level}", tip))
-        parts.append(charts.marker(charts.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level}", tip))
+        parts.append(charts.marker("tick", start, y, 4.5, f"mark {before.level.css}", tip))
+        parts.append(charts.marker(charts.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level.css}", tip))
         parts.append(charts._text(right + 8, y + 4, text, "value"))
     return charts._svg(bottom + 44, title, parts)
 

@@ -21,7 +21,15 @@ SIZE = 12.0  # of the text, in units of the view box
 STYLES = 6  # series colours in the style sheet
 DASHES = ("2 3", "7 4", "7 3 2 3", "12 4", "4 2", "1 5")
 SERIES_SHAPES = ("circle", "square", "triangle", "diamond")  # of lines, which are named where they end
-LEVEL_SHAPES = {Level.EXACT: "diamond", Level.LEAK: "circle", Level.ORDER: "triangle", Level.NONE: "ring"}
+LEVEL_SHAPES = {
+    Level.EXACT: "diamond",
+    Level.EXACT_FOR_SOME: "diamond",
+    Level.LEAK: "circle",
+    Level.ORDER: "triangle",
+    Level.UNDECIDED: "ring",
+    Level.NOT_TESTED: "ring",
+    Level.NONE: "ring",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class Spot:
     x: Point  # its `x` is not used: a value across with its interval
     y: Point
     shape: str
-    level: str
+    level: Level
     name: str = ""
     faded: bool = False
     chosen: bool = False
@@ -222,7 +230,7 @@ def scatter(dots: Sequence[Dot], x: Axis, y: Axis, label: str) -> Markup:
     parts = [_y_axis(y, left, right, top, bottom), _x_axis(x, left, right, bottom)]
     for dot in dots:
         at = (x.place(dot.x, left, right), y.place(dot.y, bottom, top))
-        parts.append(marker(LEVEL_SHAPES[dot.level], *at, 5, f"mark {dot.level}", dot.title))
+        parts.append(marker(LEVEL_SHAPES[dot.level], *at, 5, f"mark {dot.level.css}", dot.title))
     return _svg(height, label, parts)
 
 
@@ -245,14 +253,14 @@ def spot_chart(spots: Sequence[Spot], guesses: Sequence[tuple[str, float]], x: A
     return _svg(height, label, parts)
 
 
-def gain_bar(gain: float, margin: float, level: Level, title: str) -> Markup:
+def gain_bar(gain: float, ends: tuple[float, float], level: Level, title: str) -> Markup:
     """A gain from 0 to 1 with its interval, small enough for a table cell."""
-    value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, gain - margin, gain + margin))
+    value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, *ends))
     return Markup(
         '<svg class="gain" viewBox="0 0 104 14" role="img" aria-label="{t}">'
         '<path class="track" d="M2 7h100"/><rect class="{l}" x="2" y="3" width="{v}" height="8"/>'
         '<path class="err" d="M{a} 7H{b}M{a} 4v6M{b} 4v6"/></svg>'
-    ).format(t=title, l=level, v=_n(value), a=_n(low + 2), b=_n(high + 2))
+    ).format(t=title, l=level.css, v=_n(value), a=_n(low + 2), b=_n(high + 2))
 
 
 def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -> Markup:
@@ -310,10 +318,10 @@ def _spot(spot: Spot, across: float, up: float, x: Axis, y: Axis, frame: tuple[f
     low, high = x.place(spot.x.low, left, right), x.place(spot.x.high, left, right)
     least, most = y.place(spot.y.low, bottom, top), y.place(spot.y.high, bottom, top)
     whisker = Markup('<path class="thin {}" d="M{} {}H{}M{} {}V{}"/>')
-    drawn = whisker.format(spot.level, _n(low), _n(up), _n(high), _n(across), _n(least), _n(most))
+    drawn = whisker.format(spot.level.css, _n(low), _n(up), _n(high), _n(across), _n(least), _n(most))
     if spot.chosen:
         drawn += Markup('<circle class="ring" cx="{}" cy="{}" r="9"/>').format(_n(across), _n(up))
-    drawn += marker(spot.shape, across, up, 4.5, f"mark {spot.level}", spot.y.title)
+    drawn += marker(spot.shape, across, up, 4.5, f"mark {spot.level.css}", spot.y.title)
     return Markup('<g class="faded">{}</g>').format(drawn) if spot.faded else drawn
 
 

@@ -34,6 +34,7 @@ class AtRisk:
     exact: IntArray  # by column
     within_1: IntArray
     chance_1: FloatArray
+    missed: Hits  # cells that no guess without messages hits exactly
 
 
 def at_risk(
@@ -57,7 +58,7 @@ def at_risk(
             if name == "1":
                 chance += (dealt & missed[name]).sum(axis=0) / DEALS
     exact, within = ((hit[name] & missed[name]).sum(axis=0) for name in ("exact", "1"))
-    return AtRisk(rows, exact, within, chance)
+    return AtRisk(rows, exact, within, chance, missed["exact"])
 
 
 def _hits(guess: FloatArray, truth: FloatArray, tolerance: float) -> Hits:

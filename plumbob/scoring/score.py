@@ -11,7 +11,10 @@ from scipy.optimize import linear_sum_assignment
 from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
+from plumbob.kinds import Kind, kind_of
 from plumbob.scoring import baselines, metrics
+from plumbob.scoring.ceiling import ColumnCeiling
+from plumbob.scoring.evidence import Evidence, effective_rows, evidence, label_tie
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
 from plumbob.scoring.rows_at_risk import AtRisk, at_risk
 from plumbob.threats import View
@@ -32,6 +35,7 @@ class Truth:
     bins: IntArray | None = None  # of training protocols that put columns into bins, counted from the lowest values
     label: IntArray | None = None  # the rows' classes, where the active party put them away
     tiles: tuple[Tile, ...] = ()  # of pictures: what each party holds of them
+    kinds: tuple[Kind, ...] = ()  # of the columns
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,12 @@ class ColumnScore:
     rows_1: int | None = None  # the same within 1 % of the range
     rows_1_chance: float | None = None  # the same of guesses dealt to other rows
     two_values: bool = False  # whether the guess or the column has no more than two
+    kind: str = ""  # of the column's values, see `kinds.Kind`; empty for pictures and in findings of older versions
+    tie: float | None = None  # partial rank correlation of guess and truth beyond own columns, see `scoring.evidence`
+    tie_error: float = 1.0  # its standard error where there is no leak
+    effective: float | None = None  # rows that the baseline's mean error rests on
+    rows_missed: int | None = None  # rows that the best baseline does not hit exactly
+    rows_exact_chance: float | None = None  # how many of these luck would hit exactly
 
 
 @dataclass(frozen=True)
@@ -84,10 +94,12 @@ class Score:
     images: ImageScore | None = None
     label_accuracy: float | None = None  # share of rows whose class was guessed, where the active party is not curious
     label_baseline: float | None = None  # share of the most frequent class
+    label_tie: float | None = None  # strongest correlation of a guessed class with a true one
     rows_at_risk: dict[str, float] = field(
         default_factory=dict
     )  # counts of rows, see `scoring.rows`; empty if not counted
     untried: str = ""  # what the attack does not handle here, so that finding nothing means nothing
+    ceilings: tuple[ColumnCeiling, ...] = ()  # of a ceiling, which is of no attack
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
@@ -104,8 +116,9 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     ]
     bins = np.hstack(binned) if binned else None
     label = transcript.sealed(transcript.active).get("label")
-    tiles = tiles_of([transcript.features[i] for i in view.unknown])
-    return Truth(names, values[:, view.unknown], other, other_labels, bins, label, tiles)
+    features = [transcript.features[i] for i in view.unknown]
+    kinds = tuple(kind_of(values[:, i], f.column.grid) for i, f in zip(view.unknown, features, strict=True))
+    return Truth(names, values[:, view.unknown], other, other_labels, bins, label, tiles_of(features), kinds)
 
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
@@ -121,7 +134,8 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
         return judged
     usual = int(np.bincount(truth.label).max())
     right = float(np.mean(guess.labels == truth.label))  # a row of which nothing is said counts as wrong
-    return replace(judged, label_accuracy=right, label_baseline=usual / len(truth.label))
+    tie = label_tie(guess.labels, truth.label)
+    return replace(judged, label_accuracy=right, label_baseline=usual / len(truth.label), label_tie=tie)
 
 
 def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
@@ -264,6 +278,7 @@ def _value_columns(
     own_correlation = metrics.mean_correlation(view.own, true)
     score_correlation = metrics.mean_correlation(received_scores(view), true)
     two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
+    shown = None if risk is None else _evidence(values, truth, view, risk)
     columns = []
     for name, part in _parts(truth):
         cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
@@ -293,9 +308,21 @@ def _value_columns(
                 rows_1=None if risk is None else int(risk.within_1[part[0]]),
                 rows_1_chance=None if risk is None else float(risk.chance_1[part[0]]),
                 two_values=bool(two_values[part].all()) and not truth.tiles,
+                kind="" if truth.tiles or not truth.kinds else truth.kinds[part[0]],
+                tie=None if shown is None else float(shown.tie[part[0]]),
+                tie_error=1.0 if shown is None else float(shown.tie_error[part[0]]),
+                effective=effective_rows(cells[best]),
+                rows_missed=None if risk is None else int(risk.missed[:, part[0]].sum()),
+                rows_exact_chance=None if shown is None else float(shown.exact_chance[part[0]]),
             )
         )
     return tuple(columns)
+
+
+def _evidence(values: FloatArray, truth: Truth, view: View, risk: AtRisk) -> Evidence:
+    """What verdicts are tested on; a prior that differs by row is among what the guess must know more than."""
+    prior = np.unique(without_scores(view), axis=1)
+    return evidence(values, truth.values, np.hstack([view.own, prior]), risk.missed)
 
 
 def total_gain(error: float, totals: Mapping[str, float]) -> float:

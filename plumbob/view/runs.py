@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from plumbob.auditing.concluding.summarise import LABEL, summarise
+from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import read_plan
-from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.expand import cases, gaps, units
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
@@ -183,7 +184,7 @@ def _checked(place: Path) -> None:
 
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
-    found = tuple(answers(summarise(findings)))
+    found = tuple(answers(conclude(findings, () if plan is None else gaps(plan))))
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
     for column in told:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.defence_frontier import (
     Mark,
     Option,
@@ -16,7 +17,6 @@ from plumbob.auditing.concluding.defence_frontier import (
     frontiers,
     recommend,
 )
-from plumbob.auditing.concluding.summarise import summarise
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.running.finding import Finding
 from plumbob.report.answer import answers, how
@@ -224,7 +224,7 @@ def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: i
     (made,) = frontiers(found)
     assert made.options[1].inconclusive
     assert made.recommended == ""
-    (answer,) = (a for a in answers(summarise(found)) if a.situation.defence == "wall")
+    (answer,) = (a for a in answers(conclude(found)) if a.situation.defence == "wall")
     assert answer.headline == "Inconclusive: no attack here covers this setup; nothing was found in 1 column"
     assert how(answer) == "Not tried: box solving, because a limit, in 1 of 2 trials."
     assert answer.columns[0].words == answer.columns[0].badge == "not known"
@@ -253,4 +253,4 @@ def test_a_leak_that_an_attack_with_limits_finds_is_a_leak() -> None:
     found = [limited("none", 0, [0.001]), limited("wall", 0, [0.001])]
     (made,) = frontiers(found)
     assert {option.level for option in made.options} == {"leak"}
-    assert all(answer.headline.startswith("Yes") for answer in answers(summarise(found)))
+    assert all(answer.headline.startswith("Yes") for answer in answers(conclude(found)))

@@ -11,6 +11,7 @@ import numpy as np
 from plumbob.attacks.base import Guess
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.run import training_losses
+from plumbob.scoring.ceiling import CEILING, ColumnCeiling
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world
@@ -55,6 +56,8 @@ def column(
         own_correlation=float(np.clip(0.5 - 0.25 * error / base + rng.normal(0, 0.05), 0, 1)),
         score_correlation=float(np.clip(0.4 - 0.2 * error / base + rng.normal(0, 0.05), 0, 1)),
         claims=1000,
+        tie=float(np.clip(rank or np.sqrt(max(0.0, 1 - error / base)), 0.0, 1.0)) if metric == "values" else None,
+        tie_error=1 / np.sqrt(1000),
     )
 
 
@@ -98,6 +101,23 @@ def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "va
         "peak_mb": 120.0,
     }
     return Finding(**(fixed | setting), score=judged)
+
+
+def capped(findings: list[Finding], high: float = 0.03, **more: Any) -> list[Finding]:
+    """The same with a ceiling for every column of every situation and trial: learners find no more than `high`."""
+    places = {(f.data, f.protocol, f.threat, f.defence, f.unknown, f.trial): f for f in findings}
+    found = list(findings)
+    for place, f in places.items():
+        names = dict.fromkeys(column.name for column in f.score.columns)
+        told = tuple(
+            ColumnCeiling(
+                name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", **more
+            )
+            for name in names
+        )
+        judged = replace(f.score, metric=CEILING, columns=(), ceilings=told)
+        found.append(replace(f, key=f"ceiling {place}", attack=CEILING, score=judged))
+    return found
 
 
 def values(

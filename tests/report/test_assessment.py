@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plumbob.app import run_audit
-from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.data_flows import CLEAR, ENCRYPTED, Flow, flows_of
 from plumbob.auditing.running.finding import Finding
@@ -119,7 +119,7 @@ def test_scores_cross_in_the_clear() -> None:
     [("active-training", "maximal"), ("active", "significant"), ("collusion", "limited"), ("coordinator", "limited")],
 )
 def test_likelihood_goes_by_what_the_curious_need(threat: str, expected: str) -> None:
-    found = answers(summarise(samples.values(threat=threat)))
+    found = answers(conclude(samples.values(threat=threat)))
     worst = severity.risks(found, THREATS)[0]
     assert worst.column.level == "exact"
     assert (worst.severity, worst.likelihood) == ("maximal", expected)
@@ -127,7 +127,7 @@ def test_likelihood_goes_by_what_the_curious_need(threat: str, expected: str) ->
 
 
 def test_severity_goes_by_what_was_learnt() -> None:
-    found = answers(summarise(samples.values()))
+    found = answers(conclude(samples.values()))
     for one in severity.risks(found, THREATS):
         level, gain = one.column.level, one.column.verdict.gain
         assert one.severity == {"exact": "maximal", "order": "limited", "none": "none found"}.get(
@@ -139,24 +139,24 @@ def test_severity_goes_by_what_was_learnt() -> None:
 def test_the_label_has_a_risk_of_its_own() -> None:
     found = samples.values(threat="passive-training")
     known = [replace(f, score=replace(f.score, label_accuracy=1.0, label_baseline=0.5)) for f in found]
-    worst = severity.risks(answers(summarise(known)), THREATS)
+    worst = severity.risks(answers(conclude(known)), THREATS)
     told = {risk.column.verdict.column: risk for risk in worst}["the label"]
     assert (told.severity, told.likelihood, told.level) == ("maximal", "maximal", "high")
     text = text_of(render(about(threats=(THREATS["passive-training"],)), with_flows(known), made={}))
     assert "leak to a passive party, and the label." in text
     assert "the label every label is known, where the most frequent class alone gets 50 % a passive party" in text
     partly = [replace(f, score=replace(f.score, label_accuracy=0.7, label_baseline=0.5)) for f in found]
-    less = {r.column.verdict.column: r for r in severity.risks(answers(summarise(partly)), THREATS)}
+    less = {r.column.verdict.column: r for r in severity.risks(answers(conclude(partly)), THREATS)}
     assert less["the label"].severity == "limited"
     chance = [replace(f, score=replace(f.score, label_accuracy=0.51, label_baseline=0.5)) for f in found]
-    assert "the label" not in {r.column.verdict.column for r in severity.risks(answers(summarise(chance)), THREATS)}
+    assert "the label" not in {r.column.verdict.column for r in severity.risks(answers(conclude(chance)), THREATS)}
 
 
 def test_a_column_counts_once_over_protocols() -> None:
     both = samples.values() + samples.values(protocol="neural_network", shares=(0.2,), attacks=("equality_solving",))
-    found = severity.risks(answers(summarise(both)), THREATS)
+    found = severity.risks(answers(conclude(both)), THREATS)
     assert len(found) == 2 * len(samples.NAMES)
-    assert severity.counts(found) == severity.counts(severity.risks(answers(summarise(samples.values())), THREATS))
+    assert severity.counts(found) == severity.counts(severity.risks(answers(conclude(samples.values())), THREATS))
 
 
 def test_training_that_is_not_played_is_named_and_the_coordinator_is_listed() -> None:

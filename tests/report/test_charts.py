@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.summarise import summarise
 from plumbob.report import charts, figures
 from plumbob.report.answer import answers
@@ -111,14 +112,14 @@ def test_an_error_far_above_guessing_asks_for_a_logarithmic_scale() -> None:
 
 
 def test_many_columns_are_drawn_in_part_and_it_says_so() -> None:
-    found = answers(summarise(samples.values([f"c{i}" for i in range(200)], shares=(0.3,))))
+    found = answers(conclude(samples.values([f"c{i}" for i in range(200)], shares=(0.3,))))
     (figure,) = figures.column_figures(found)
     assert len(re.findall("<rect", str(figure.drawings[0]))) == 30
     assert "worst 30 of 200 columns" in figure.caption
 
 
 def test_correlations_are_drawn_for_own_columns_and_scores() -> None:
-    (figure,) = figures.correlation_figures(answers(summarise(samples.values(shares=(0.3,)))))
+    (figure,) = figures.correlation_figures(answers(conclude(samples.values(shares=(0.3,)))))
     assert [len(titles(parsed(drawing))) for drawing in figure.drawings] == [10, 10]
     assert "Eq 16" in str(figure.drawings[0])
     assert "Eq 17" in str(figure.drawings[1])

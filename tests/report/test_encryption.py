@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.expand import defences_for
@@ -39,7 +39,7 @@ def findings() -> list:
 
 
 def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings: list) -> None:
-    off, on = encryption(findings, answers(summarise(findings)))
+    off, on = encryption(findings, answers(conclude(findings)))
     assert (off.cipher, off.weak) == ("none", False)
     assert (on.cipher, on.weak) == ("Paillier, 1,024-bit key", True)
     assert "encryption is on (Paillier, 1,024-bit key). It does not help against" in on.headline
@@ -48,7 +48,7 @@ def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings:
 
 
 def test_ciphertexts_cost_bytes_and_every_sender_is_named(findings: list) -> None:
-    off, on = encryption(findings, answers(summarise(findings)))
+    off, on = encryption(findings, answers(conclude(findings)))
     assert set(on.bytes_by_party) == {"active", "passive", "coordinator"}
     assert on.bytes_by_party["passive"] > 5 * off.bytes_by_party["passive"]
     assert all(party in on.sent for party in on.bytes_by_party)
@@ -65,7 +65,7 @@ def test_nothing_learnt_is_said_to_be_no_proof(findings: list) -> None:
     for finding in findings:
         columns = tuple(replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0) for c in finding.score.columns)
         quiet.append(replace(finding, score=replace(finding.score, columns=columns, gain=-1.0, error=1.0)))
-    told = encryption(quiet, answers(summarise(quiet)))
+    told = encryption(quiet, answers(conclude(quiet)))
     assert all("that is no proof" in one.headline for one in told)
 
 
@@ -134,7 +134,7 @@ def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
         }
     ).filled()
     found = run(plan, open_source(plan.data, 0))
-    (one,) = encryption(found, answers(summarise(found)))
+    (one,) = encryption(found, answers(conclude(found)))
     assert "What the active party learns" in one.headline
 
 
@@ -152,4 +152,4 @@ def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> Non
         }
     ).filled()
     found = run(plan, open_source(plan.data, 0))
-    assert how(answers(summarise(found))[0]) == "Found nothing to read: reverse sum."
+    assert how(answers(conclude(found))[0]) == "Found nothing to read: reverse sum."

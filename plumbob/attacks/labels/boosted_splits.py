@@ -20,6 +20,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.formats import ubjson
+from plumbob.kinds import COLUMNS, Kind
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
 
@@ -40,6 +41,7 @@ class BoostedSplits(Attack):
     summary = "ours: label inference from xgboost's gradients, and intervals of every cell from the sides of its splits"
     paper = "plumbob"
     protocols = ("xgboost_columns",)
+    addresses = (*COLUMNS, Kind.LABEL)
     needs_active = False
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
+from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.gate import Gate
 from plumbob.data import registry
@@ -281,6 +282,7 @@ class Plan(_Part):
     rows: int | None = Field(default=None, ge=50, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
+    limit: float = Field(default=LIMIT, gt=0, lt=1)  # gain that may go unseen where a column is called safe
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
@@ -380,7 +382,7 @@ class Plan(_Part):
     def digest(self) -> str:
         """A hash of what is audited; keys that only concern the evaluation of findings are left out."""
         return hashlib.sha256(
-            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
+            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose", "limit"})).encode()
         ).hexdigest()
 
     def check_trust(self, trust: Trust) -> None:

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from plumbob.auditing.running.data_flows import Flow, flows_from
 from plumbob.errors import BadInput
 from plumbob.files import parse_json
+from plumbob.scoring.ceiling import ColumnCeiling
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
 Parsed = TypeVar("Parsed")
-Made = TypeVar("Made", "Finding", Score, ColumnScore, ImageScore)
+Made = TypeVar("Made", "Finding", Score, ColumnScore, ImageScore, ColumnCeiling)
 BROKEN = (
     ValueError,
     TypeError,
@@ -76,6 +77,8 @@ class Finding:
     certificate: str = ""  # of an attack that finds columns or people without names: how many, how sure it is of them
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
     usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
+    auc: float | None = None  # how well the released scores rank rows, where the label is known
+    calibration: float | None = None  # and how far their confidence is from the share that is right
     flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
     code: str = ""  # a hash of the code that made it; stands with the costs, for it changes no number that is the same
 
@@ -107,6 +110,7 @@ class Finding:
         columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
+        inner["ceilings"] = tuple(_typed(ColumnCeiling(**one)) for one in inner.get("ceilings", ()))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         raw["flows"] = flows_from(raw.get("flows", ()))
         return _typed(cls(**raw, score=_typed(Score(**inner, columns=columns))))
