@@ -16,7 +16,7 @@ from plumbob.federation import IntArray
 from plumbob.scoring._chance import LIMIT, Coded, constant_within, evenly, fillings, orders
 
 LEVELS = 50  # values of a column up to which it is discrete
-MOST = {2: 3_000, 3: 1_500}  # combinations that are tried; of wider tables those of the columns with the fewest values
+MOST = {2: 1_500, 3: 500}  # combinations that are tried; of wider tables those of the columns with the fewest values
 UNCONFIRMED = 0.05  # share of rows that may be alone with their combination
 SCREEN = 150  # rows that are looked at first, and as many with rare values
 RAREST = 3  # rows with a hidden column's rarest values, each
@@ -82,7 +82,7 @@ class _Search:
         total = codes[columns[0]]
         for i in columns[1:]:
             total = total * self.levels[i] + codes[i]
-        return total
+        return np.asarray(total)
 
     def needs_all(self, columns: tuple[int, ...], hidden: int, tries: float) -> bool:
         """Whether each column explains, beyond chance, what the others leave open."""

@@ -65,11 +65,11 @@ class _Own:
             first, second = self.order[ties], self.order[ties + 1]
             among = among[(cells[np.ix_(among, first)] == cells[np.ix_(among, second)]).all(axis=1)]
         if self.repeats or not len(among):
-            return among
+            return np.asarray(among)
         some = cells[np.ix_(among, evenly(self.order, SCREEN))]
         runs = (some[:, 1:] != some[:, :-1]).sum(axis=1) + 1
         bands = (values[among] <= MOST_BANDS) & (runs <= values[among] + 1)
-        return among[bands | (_turns(some) <= TURNS)]
+        return np.asarray(among[bands | (_turns(some) <= TURNS)])
 
     def kind(self, y: IntArray, values: FloatArray, counts: IntArray, chance: float, slack: float) -> str:
         """How this column determines y, given the log probability of its order; empty if it does not."""

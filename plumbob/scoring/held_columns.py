@@ -50,7 +50,7 @@ def held_columns(
     """
     grids = np.zeros(hidden.shape[1]) if grids is None else grids
     if not own.shape[1] or not hidden.shape[1] or len(own) < FEWEST_ROWS:
-        return ("",) * hidden.shape[1]
+        return tuple("" for _ in hidden.T)
     if filled is None or not filled.any():
         return _remembered(_Tables(own, hidden, grids), tuple(names))
     found = [""] * hidden.shape[1]
@@ -71,7 +71,7 @@ class _Tables:
     def __init__(self, *tables: FloatArray) -> None:
         digest = hashlib.sha256(str([table.shape for table in tables]).encode())
         for table in tables:
-            digest.update(np.ascontiguousarray(table))
+            digest.update(np.ascontiguousarray(table).data)
         self._tables: tuple[FloatArray, ...] = tables
         self._digest = digest.digest()
 
