@@ -101,6 +101,23 @@ class Threat:
             raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
         return (active, *colluding, *([COORDINATOR] if self.corrupted else []))
 
+    def within(self, other: Threat) -> bool:
+        """Whether the same parties are curious in another threat, and know no less there.
+
+        >>> THREATS["active"].within(THREATS["active-auxiliary"]), THREATS["active-auxiliary"].within(THREATS["active"])
+        (True, False)
+        """
+        parties = ("colluding", "colluding_all_but", "corrupted", "active")
+        if any(getattr(self, name) != getattr(other, name) for name in parties):
+            return False
+        return all(_covers(other.grant(type(grant)), grant) for grant in self.grants)
+
+
+def _covers(more: Grant | None, grant: Grant) -> bool:
+    if isinstance(grant, AuxiliaryRows):
+        return isinstance(more, AuxiliaryRows) and more.count >= grant.count
+    return more is not None
+
 
 LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
 _OWN = (

@@ -134,7 +134,7 @@ class Answer(_Placed):
         gap = self.judged.gap
         if gap is None:
             return ""
-        return f"{'Not tested' if gap.meaningful else 'Not applicable'}: {gap.why}"
+        return f"{'Not tested' if gap.meaningful else 'Not needed'}: {gap.why}"
 
     @property
     def headline(self) -> str:
@@ -317,7 +317,7 @@ def sure(answer: Answer) -> str:
         low, high = strongest.low, strongest.high
         words += f" Largest gain over guessing: {percent(strongest.gain)}"
         words += f" (95 % interval {percent(low)} to {percent(high)})."
-        if not strongest.level.leaks and low > 0:
+        if strongest.level.rank < Level.LEAK.rank and low > 0:
             words += f" That {UNPROVEN}, so it does not count as a leak of values."
     if trials[0] == 1:
         words += " One trial shows the error of sampling rows only; run more before you rely on it."

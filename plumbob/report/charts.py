@@ -23,13 +23,14 @@ DASHES = ("2 3", "7 4", "7 3 2 3", "12 4", "4 2", "1 5")
 SERIES_SHAPES = ("circle", "square", "triangle", "diamond")  # of lines, which are named where they end
 LEVEL_SHAPES = {
     Level.EXACT: "diamond",
-    Level.EXACT_FOR_SOME: "diamond",
+    Level.EXACT_FOR_SOME: "jewel",
     Level.LEAK: "circle",
     Level.ORDER: "triangle",
-    Level.UNDECIDED: "ring",
-    Level.NOT_TESTED: "ring",
+    Level.UNDECIDED: "half",
+    Level.NOT_TESTED: "box",
     Level.NONE: "ring",
 }
+HOLLOW = {"ring": "circle", "box": "square"}  # shapes that are drawn as outlines of others
 
 
 @dataclass(frozen=True)
@@ -271,12 +272,20 @@ def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -
         "triangle": f"M{_n(x)} {_n(y - 1.2 * r)}l{_n(1.2 * r)} {_n(2.1 * r)}h{_n(-2.4 * r)}Z",
         "upended": f"M{_n(x)} {_n(y + 1.2 * r)}l{_n(-1.2 * r)} {_n(-2.1 * r)}h{_n(2.4 * r)}Z",
         "tick": f"M{_n(x - 1)} {_n(y - 1.4 * r)}h2v{_n(2.8 * r)}h-2Z",
-        "diamond": f"M{_n(x)} {_n(y - 1.35 * r)}l{_n(1.35 * r)} {_n(1.35 * r)}l{_n(-1.35 * r)} {_n(1.35 * r)}"
-        f"l{_n(-1.35 * r)} {_n(-1.35 * r)}Z",
+        "diamond": _diamond(x, y, 1.35 * r),
+        "jewel": "".join(_diamond(x, y, part * r) for part in (1.5, 1.05, 0.6)),
+        "half": f"M{_n(x - r)} {_n(y)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0Z"
+        f"M{_n(x)} {_n(y - 0.7 * r)}a{_n(0.7 * r)} {_n(0.7 * r)} 0 0 1 0 {_n(1.4 * r)}Z",
     }
-    hollow = " hollow" if shape == "ring" else ""
-    d = paths["circle" if shape == "ring" else shape]
-    return Markup('<path class="{}{}" d="{}"><title>{}</title></path>').format(classes, hollow, d, title)
+    hollow = " hollow" if shape in HOLLOW else ""
+    d = paths[HOLLOW.get(shape, shape)]
+    drawn = Markup('<path class="{}{}" fill-rule="evenodd" d="{}"><title>{}</title></path>')
+    return drawn.format(classes, hollow, d, title)
+
+
+def _diamond(x: float, y: float, r: float) -> str:
+    side = _n(r)
+    return f"M{_n(x)} {_n(y - r)}l{side} {side}l-{side} {side}l-{side} -{side}Z"
 
 
 def spread(places: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:

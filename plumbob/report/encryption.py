@@ -70,8 +70,6 @@ def _power(answer: Answer) -> int:
 def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     """Whether what was learnt was learnt in spite of it."""
     worst = max(scenes, key=lambda answer: (answer.level.rank, answer.leaking, -_power(answer)), default=None)
-    if worst is not None and not worst.leaking and not worst.level.known:
-        return f"Not known: {worst.headline[:1].lower()}{worst.headline[1:]}."
     if worst is None or not worst.leaking:
         return f"{worst.headline}." if worst is not None else "Nothing was tested."
     learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"

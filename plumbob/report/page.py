@@ -32,6 +32,7 @@ from plumbob.report.encryption import encryption
 from plumbob.report.gallery import gallery
 from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids
+from plumbob.scoring.leak_levels import Level
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 READ_COLUMNS = (
@@ -159,7 +160,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
+    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind, "css": _css}
     found.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
     return found
 
@@ -167,6 +168,11 @@ def templates() -> Environment:
 def _bind(text: str) -> str:
     """Keep numbers and what belongs to them on one line."""
     return text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0").replace(" of ", "\u00a0of\u00a0")
+
+
+def _css(level: str) -> str:
+    """As style sheets call a level; nothing of no verdict."""
+    return Level(level).css if level else ""
 
 
 def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 STEPS = ("none found", "limited", "significant", "maximal")
 RISKS = ("none found", "low", "medium", "high")
 HALF = 0.5  # of guessing's error removed, from which a leak is significant
+TONES = (Level.NONE, Level.ORDER, Level.LEAK, Level.EXACT)  # colours of the steps
 SEVERITY_RULE = (
     ("maximal", "the values (of the label: the classes) are recovered exactly"),
     ("significant", "at least half of guessing’s error is removed"),
@@ -103,5 +104,4 @@ def _what(risk: Risk) -> tuple[str, bool, str]:
 
 def tone(level: str) -> str:
     """The colour of a verdict's level for a step of either scale."""
-    order = dict(zip(RISKS, Level, strict=True)) | dict(zip(STEPS, Level, strict=True))
-    return order[level]
+    return TONES[max(scale.index(level) for scale in (RISKS, STEPS) if level in scale)].css

@@ -95,6 +95,7 @@ def _branch_columns(branches: Branches, sides: _Sides, truth: Truth, view: View)
                 own_correlation=float(own_correlation[j]),
                 score_correlation=float(score_correlation[j]),
                 claims=claims,
+                kind=truth.kinds[j] if truth.kinds else "",
             )
         )
     return tuple(columns)

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from plumbob.attacks.base import Orders
 from plumbob.bundle import Array
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import metrics
+from plumbob.scoring.evidence import effective_rows, ties
 from plumbob.scoring.score import ColumnScore, Score, Truth, share_removed
 from plumbob.threats import View
 
@@ -32,6 +34,7 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
         claims = int(rows.sum())
         error, baseline = (float(cells[rows, j].mean()) if claims else 0.0 for cells in (wrong, usual_wrong))
         gain, gain_error = share_removed(wrong[:, j].astype(float), usual_wrong[:, j].astype(float))
+        tie, tie_error = _tie(orders.bins[:, j], truth.values[:, j], view, rows)
         columns.append(
             ColumnScore(
                 name=name,
@@ -45,6 +48,10 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
                 exact=1 - error if claims else 0.0,
                 own_correlation=float(own_correlation[j]),
                 claims=claims,
+                kind=truth.kinds[j] if truth.kinds else "",
+                tie=tie,
+                tie_error=tie_error,
+                effective=effective_rows(usual_wrong[:, j].astype(float)),
             )
         )
     cells = max(1, int(spoken.sum()))
@@ -66,6 +73,14 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
         rows=len(truth.values),
         columns=tuple(columns),
     )
+
+
+def _tie(claimed: IntArray, true: FloatArray, view: View, rows: BoolArray) -> tuple[float, float]:
+    """How much the claims know beyond own columns, over the rows that have one."""
+    if rows.sum() < 2:
+        return 0.0, 1.0
+    tie, error = ties(claimed[rows, None].astype(np.float64), true[rows, None], view.own[rows])
+    return float(tie[0]), float(error[0])
 
 
 def _rank(claimed: Array, truth: Truth, column: int, rows: NDArray[np.bool_]) -> float:

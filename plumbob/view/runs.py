@@ -184,7 +184,7 @@ def _checked(place: Path) -> None:
 
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
-    found = tuple(answers(conclude(findings, () if plan is None else gaps(plan))))
+    found = tuple(answers(conclude(findings) if plan is None else conclude(findings, gaps(plan), plan.limit)))
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
     for column in told:

@@ -17,6 +17,7 @@ from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
 from plumbob.report.page import About, render
 from plumbob.threats import THREATS
+from tests.report import samples
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +61,20 @@ def test_exact_multiplication_is_exact_with_and_without_a_key(findings: list) ->
     assert max(errors.values()) < 1e-15
 
 
-def test_nothing_learnt_is_said_to_be_no_proof(findings: list) -> None:
+def test_nothing_learnt_is_not_called_safe_without_a_ceiling(findings: list) -> None:
     quiet = []
     for finding in findings:
-        columns = tuple(replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0) for c in finding.score.columns)
+        columns = tuple(
+            replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0, tie=0.0, tie_error=0.1, rows_exact=0)
+            for c in finding.score.columns
+        )
         quiet.append(replace(finding, score=replace(finding.score, columns=columns, gain=-1.0, error=1.0)))
     told = encryption(quiet, answers(conclude(quiet)))
-    assert all("that is no proof" in one.headline for one in told)
+    assert len(told) == 2
+    assert all(". Not known: no leak was found, but all 9 are undecided." in one.headline for one in told)
+    capped = samples.capped(quiet)
+    told = encryption(quiet, answers(conclude(capped)))
+    assert all(". No leak above " in one.headline for one in told)
 
 
 def test_the_page_asks_the_question(findings: list) -> None:

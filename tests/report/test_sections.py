@@ -10,11 +10,11 @@ import numpy as np
 from rich.console import Console
 
 from plumbob import listing
-from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.conclusion import NO_ATTACK, conclude
 from plumbob.auditing.concluding.defence_frontier import frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
-from plumbob.auditing.concluding.summarise import in_words, summarise
-from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.planning.matrix import Block, matrix, of_plan, row
 from plumbob.auditing.planning.plan_file import make_plan
@@ -135,28 +135,29 @@ def test_old_findings_still_load() -> None:
 def test_the_gate_is_in_the_report_with_values_and_limits() -> None:
     findings = samples.values(shares=(0.3,))
     gate = Gate.parse("max_gain<0.2 and min_accuracy>0.8")
-    judged = gate.outcome(findings, untried=[Untried("nowhere", "no attack of this plan applies")])
+    judged = gate.outcome(findings, conclude(findings, [Gap("nowhere", "active", "none", NO_ATTACK)]))
     found = gate_section(judged)
     assert not found.holds
-    assert found.headline == "The gate is broken: 1 of 2 checks failed"
+    assert found.headline == "The gate is broken: 2 of 3 checks failed"
     assert [(line.limit, line.value, line.holds) for line in found.lines] == [
         ("max_gain<0.2", "1.000", False),
+        ("max_gain<0.2", "not measured", False),
         ("min_accuracy>0.8", "0.890", True),
     ]
     page = render(findings, About(title="t", question="", plan="", notes=[], command="", gate=judged))
     assert "✗ failed" in page
     assert "✓ passed" in page
-    assert "no attack of this plan applies: <bdi>nowhere" in page
+    assert "<bdi>nowhere, threat active, defence none: not tested, no attack of this plan applies" in page
 
 
 def test_before_and_after_say_what_remains() -> None:
-    findings = samples.sweep()
-    summaries = summarise(findings)
-    figure = before_after(frontiers(findings, summaries)[0], answers(summaries))
+    findings = samples.capped(samples.sweep())
+    conclusion = conclude(findings)
+    figure = before_after(frontiers(findings, conclusion)[0], answers(conclusion))
     assert figure is not None
     assert figure.heading == "Before and after: hide_model"
     assert figure.caption == (
-        "Without defence 10 of 10 columns leak, with hide_model 0. What remains: no leak above baseline was found."
+        "Without defence 10 of 10 columns leak, with hide_model 0. What remains: no leak above 3 % in any column."
     )
     assert figure.drawings[0].count("hollow") == len(samples.NAMES)
 
@@ -178,30 +179,31 @@ def test_a_model_that_learnt_nothing_is_said_to() -> None:
 
 
 def test_two_values_have_no_order() -> None:
-    assert "order" not in in_words("order", "values", 0.0, 0.0, 0.7, 1, 1, True)
     columns = [replace(c, two_values=True) for c in samples.values(shares=(0.3,))[0].score.columns]
-    last = replace(columns[-1], rank=0.9, gain=-0.1)
+    last = replace(columns[-1], rank=0.9, tie=0.9, gain=-0.1)
     base = samples.finding([*columns[:-1], last])
     found = answers(conclude([base]))[0]
-    assert next(c for c in found.columns if c.level == "order").badge == "high or low only"
+    order = next(c for c in found.columns if c.level == "order")
+    assert order.badge == "high or low only"
+    assert "order" not in order.words
     assert "told from low ones" in found.breakdown
 
 
 def test_two_values_that_leak_are_not_said_to_be_missed() -> None:
     """A guess between two values is within 5 % of neither, and still tells which it is."""
     base = samples.column("member", 0.01, np.random.default_rng(0))
-    for two_values, words in ((True, "better than guessing by 7"), (False, "0 % of its values hit to within 5 %")):
+    for two_values, words in ((True, "75 % better than guessing"), (False, "0 % of its values hit to within 5 %")):
         column = replace(base, two_values=two_values, within_5=0.0)
         assert f"Worst column: member, {words}" in how(answers(conclude([samples.finding([column])]))[0])
 
 
 def test_a_gain_that_is_not_called_a_leak_is_explained() -> None:
     base = samples.column("visits", 0.028, np.random.default_rng(0), rank=0.6)
-    found = answers(conclude([samples.finding([replace(base, gain=0.31, gain_error=0.117)])]))[0]
+    found = answers(conclude([samples.finding([replace(base, tie=None, gain=0.25, gain_error=0.117)])]))[0]
     assert found.columns[0].level == "order"
-    assert "a gain of 31 ± 23 % fails the stricter test that covers all columns" in found.columns[0].words
+    assert "a gain of 25 % (2 to 48 %) fails the stricter test that covers all columns" in found.columns[0].words
     assert "so it does not count as a leak of values" in sure(found)
-    plain = answers(conclude([samples.finding([replace(base, gain=0.1, gain_error=0.117)])]))[0]
+    plain = answers(conclude([samples.finding([replace(base, tie=None, gain=0.1, gain_error=0.117)])]))[0]
     assert "stricter" not in plain.columns[0].words + sure(plain)
 
 
@@ -217,12 +219,12 @@ def labelled(findings: list[Finding], right: float, usual: float = 0.5) -> list[
 
 
 def test_the_label_is_part_of_the_answer() -> None:
-    findings = labelled(samples.values(threat="passive-training"), 1.0)
+    findings = samples.capped(labelled(samples.values(threat="passive-training"), 1.0))
     found = answers(conclude(findings))
-    assert found[0].headline == "Yes: 7 of 10 columns leak to a passive party, and the label"
+    assert found[0].headline == "Yes: 6 of 10 columns leak to a passive party, and the label"
     assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
-    other = answers(conclude(findings + samples.values(threat="active-training")))
-    assert overall(other) == "Yes: 7 of 10 columns leak, and the label"
+    other = answers(conclude(findings + samples.capped(samples.values(threat="active-training"))))
+    assert overall(other) == "Yes: 6 of 10 columns leak, and the label in at least one of 2 situations"
     shown = io.StringIO()
     print_summary(findings, Console(file=shown, width=200))
     assert "leak to a passive party, and the label." in shown.getvalue()
@@ -232,15 +234,17 @@ def test_the_label_is_part_of_the_answer() -> None:
 
 
 def test_a_label_alone_is_a_leak_and_chance_is_none() -> None:
-    only = answers(conclude(labelled(samples.harmless(), 0.8)))[0]
-    assert only.headline == "Yes: the label leaks to the active party; no leak was found in 10 columns"
+    only = answers(conclude(samples.capped(labelled(samples.harmless(), 0.8))))[0]
+    assert only.headline == "Yes: the label leaks to the active party; no leak above 3 % was found in 10 columns"
     assert only.level == "leak"
     assert how(only).startswith("Tried without success on columns")
     # 2.5 standard errors in every trial: of five tests at once, that is not enough for any
-    lucky = answers(conclude(labelled(samples.harmless(), 0.54)))[0]
-    assert (lucky.level, lucky.label) == ("none", None)
-    same = answers(conclude(labelled(samples.harmless(), 1.0, 1.0)))[0]
-    assert same.label is None  # there is one class only
+    lucky = answers(conclude(samples.capped(labelled(samples.harmless(), 0.54))))[0]
+    assert lucky.label is not None
+    assert (lucky.level, lucky.label.level) == ("undecided", "undecided")
+    same = answers(conclude(samples.capped(labelled(samples.harmless(), 1.0, 1.0))))[0]
+    assert same.label is not None
+    assert not same.label.level.leaks  # there is one class only
     (grid,) = grids(
         [Block("logistic_regression", "prediction", (row("logistic_regression", THREATS["active"]),))], only.summaries
     )

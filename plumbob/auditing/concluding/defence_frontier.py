@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Literal
 
+from plumbob.attacks import attacks
 from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, conclude
 from plumbob.auditing.concluding.judging import LABEL, label_gain
@@ -21,6 +22,7 @@ from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
+from plumbob.threats import THREATS
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
 ROUNDING = 1e-9  # sums of equal numbers in another order
@@ -175,7 +177,7 @@ def frontiers(findings: Iterable[Finding], conclusion: Conclusion | None = None)
             )
             for defence, trials in by_defence.items()
         ]
-        made.append(frontier(data, protocol, options))
+        made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, conclusion)))
     return made
 
 
@@ -249,6 +251,15 @@ def _dominating(option: Option, options: Sequence[Option]) -> str:
     """The defence that dominates this one, the one with the least leak if there are several."""
     better = [other for other in options if other is not option and dominates(other, option)]
     return min(better, key=lambda o: (o.worst.leak.mean, -o.accuracy.mean)).defence if better else ""
+
+
+def _untested(protocol: str, conclusion: Conclusion) -> tuple[str, ...]:
+    """Threats that attacks of Plumbob fit on such a protocol, and that nobody asked about."""
+    asked = {one.situation.threat for one in conclusion.situations if one.situation.protocol == protocol}
+    name = protocol.partition(" (")[0]
+    tried = [THREATS[one] for one in asked if one in THREATS]
+    fits = [t for t in THREATS.values() if any(a.why_not(name, t) is None for a in attacks().values())]
+    return tuple(t.name for t in fits if t.name not in asked and not any(t.within(other) for other in tried))
 
 
 def _gaps(conclusion: Conclusion, protocol: str, defence: str) -> tuple[Gap, ...]:

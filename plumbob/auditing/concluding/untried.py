@@ -30,7 +30,9 @@ class Gap:
     threat: str
     defence: str
     why: str
-    meaningful: bool = True  # False where the curious parties get no message that could tell them anything
+    meaningful: bool = (
+        True  # False where the curious get nothing to learn from, or a stronger threat was tested
+    )
 
     @property
     def what(self) -> str:
@@ -42,4 +44,4 @@ class Gap:
         >>> Gap("neural_network", "active-black-box", "none", "needs the model").words
         'neural_network, threat active-black-box, defence none: not tested, needs the model'
         """
-        return f"{self.what}: {'not tested' if self.meaningful else 'not applicable'}, {self.why}"
+        return f"{self.what}: {'not tested' if self.meaningful else 'not needed'}, {self.why}"

@@ -350,7 +350,7 @@ class Plan(_Part):
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
 
     def swept(self) -> Plan:
-        """The same plan with the defence sweep, and with a white-box and a black-box threat."""
+        """The same plan with the defence sweep, and with the threats that a sweep always asks."""
         if self.data.recorded is not None:
             raise BadInput(
                 "a recorded run is audited unchanged, so no defence can be tried on it; sweep one of Plumbob's own protocols"
@@ -358,9 +358,11 @@ class Plan(_Part):
         protocols = [part.protocol() for part in self.protocols]
         every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.every()]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
-        boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
-        missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]
-        threats = (*self.threats, *(ThreatPlan(name=name) for name in missing))
+        phases = {protocol.phase for protocol in protocols}
+        usual = [name for phase, names in sweep.THREATS.items() if phase in phases for name in names]
+        given = self.threats if "threats" in self.model_fields_set else ()
+        there = {part.name for part in given}
+        threats = (*given, *(ThreatPlan(name=name) for name in usual if name not in there))
         dealt = self.unknown is None and not self.data.given
         unknown = sweep.UNKNOWN if dealt else self.unknown
         return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown})

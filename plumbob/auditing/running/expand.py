@@ -96,14 +96,19 @@ def gaps(plan: Plan) -> list[Gap]:
     """Situations of a plan in which no attack applies, and why: nothing is known of them."""
     found = []
     for protocol in plan.protocols:
-        measured = {(case.defence.title, case.threat.name) for case in cases(plan, Unit(protocol, 0))}
+        measured = {(case.defence.title, case.threat.name): case.remaining for case in cases(plan, Unit(protocol, 0))}
         for defence, chosen in product(defences_for(plan, protocol), plan.threats):
             if (defence.title, chosen.name) in measured:
                 continue
             threat = defence.defence().threat(chosen.threat())
+            stronger = [n for (d, n), other in measured.items() if d == defence.title and threat.within(other)]
             silent = protocol.protocol().phase == "prediction" and not threat.active and not threat.corrupted
-            why = "a passive party gets no message about other parties' rows" if silent else _why_none(protocol, threat)
-            found.append(Gap(protocol.title, chosen.name, defence.title, why, meaningful=not silent))
+            why = _why_none(protocol, threat)
+            if silent:
+                why = "a passive party gets no message about other parties' rows"
+            elif stronger:
+                why = f"{stronger[0]} was tested, whose attacker knows no less"
+            found.append(Gap(protocol.title, chosen.name, defence.title, why, meaningful=not silent and not stronger))
     return found
 
 
