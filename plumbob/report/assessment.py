@@ -117,6 +117,7 @@ def _combined(
         "means": identifiability.means(about, found, findings),
         "protected": any(stage.after.measure for stage in steps),
         "initial": severity.counts(initial),
+        "labelled": any(risk.column.metric == "labels" for risk in (*initial, *left)),
         "residual": severity.counts(left),
         "risks": [_stage(stage) for stage in steps],
         "sources": sentence_list(list(dict.fromkeys(map(role, about.threats)))),

@@ -205,7 +205,9 @@ def tally(found: Sequence[Risk]) -> str:
         return NOT_TESTED
     kinds = Counter(NOT_KNOWN if risk.level == NOT_KNOWN else str(risk.column.level) for risk in found)
     parts = [f"{kinds[kind]} {words}" for kind, words in LEARNT.items() if kinds[kind]]
-    return f"of {count(len(found), 'column')}, {sentence_list(parts)}"
+    columns = sum(risk.column.metric != "labels" for risk in found)
+    whole = f"{count(columns, 'column')} and the label" if columns < len(found) else count(columns, "column")
+    return f"of {whole}, {sentence_list(parts)}"
 
 
 def _overall(steps: Sequence[str]) -> str:
@@ -226,7 +228,7 @@ def opinion(about: Subject, stages: Sequence[Stage]) -> list[Row]:
             "of data of people whose data were used to develop it",
         ),
         _phase(
-            "Development phase: what the parties see while the model is trained",
+            "Development phase: what the messages of training tell",
             "Not tested: training was not played here. The model was trained centrally or taken as given.",
             training,
             "about the people of the training data",

@@ -18,6 +18,7 @@ NEGLIGIBLE, LIMITED, SIGNIFICANT, MAXIMUM = STEPS = ("negligible", "limited", "s
 NONE_FOUND, LOW, MEDIUM, HIGH = "none found", "low", "medium", "high"
 RISKS = (NONE_FOUND, NOT_KNOWN, LOW, MEDIUM, HIGH)  # in the order in which situations of a column are compared
 FOUND = "found"
+LINES = (HIGH, f"at least {MEDIUM}", MEDIUM, f"at least {LOW}", LOW, NOT_KNOWN, NONE_FOUND)  # of a count of columns
 HALF = 0.5  # of guessing's error removed, from which a leak is significant
 # By the words of levels, so that a level that is not listed is not known rather than harmless.
 SEVERITIES = {"exact": MAXIMUM, "exact for some": MAXIMUM, "order": LIMITED, "none": NEGLIGIBLE}
@@ -153,10 +154,17 @@ def _worst(parts: Sequence[Risk], missing: Sequence[str]) -> Risk:
 def counts(found: Sequence[Risk]) -> dict[str, int]:
     """How many columns (with the label) stand at each risk, the highest first; a column counts once, by its worst protocol.
 
-    Columns whose risk is not known have a line of their own.
+    Columns whose risk is not known have a line of their own, and so have those whose risk could be higher.
     """
-    worst = [max((risk.level for risk in parts), key=RISKS.index) for parts in group(found, _what).values()]
-    return {level: worst.count(level) for level in reversed(RISKS)}
+    shown = [_over_protocols(parts) for parts in group(found, _what).values()]
+    return {level: shown.count(level) for level in LINES}
+
+
+def _over_protocols(parts: Sequence[Risk]) -> str:
+    """A column's risk in words; at least so high, where some protocol leaves it open."""
+    worst = max((risk.level for risk in parts), key=RISKS.index)
+    whole = worst in (HIGH, NOT_KNOWN) or all(risk.settled for risk in parts)
+    return worst if whole else f"at least {worst}"
 
 
 def _place(risk: Risk) -> tuple[str, str]:

@@ -65,7 +65,7 @@ def _privacy_attack(
         }
     used = [f for f in findings if f.attack in names]
     stages = {"training" if about.trains(f.protocol) else "deployment" for f in used}
-    boxes = dict.fromkeys(_knowledge(threats.get(f.threat), f.white_box) for f in used)
+    boxes = dict.fromkeys(_knowledge(threats.get(f.threat), f, about.trains(f.protocol)) for f in used)
     can = ["its own messages of training"] if "training" in stages else []
     can += ["query access: answers of the model"] if "deployment" in stages else []
     can += ["changes what it sends"] if any(ran[name].changes_messages for name in names) else []
@@ -80,11 +80,12 @@ def _privacy_attack(
     }
 
 
-def _knowledge(threat: Threat | None, white_box: bool) -> str:
-    """NIST's three steps of knowledge: the model, something of it or of the data, only answers."""
-    if white_box and (threat is None or threat.grant(WhiteBox) is not None):
+def _knowledge(threat: Threat | None, finding: Finding, trains: bool) -> str:
+    """NIST's three steps of knowledge. Whoever takes part in training sees a part of the model."""
+    if finding.white_box and (threat is None or threat.grant(WhiteBox) is not None):
         return "white box"
-    return "gray box" if threat is not None and threat.grant(AuxiliaryRows) is not None else "black box"
+    partly = trains or (threat is not None and threat.grant(AuxiliaryRows) is not None)
+    return "gray box" if partly else "black box"
 
 
 def _found(found: Sequence[Answer], names: Sequence[str]) -> str:

@@ -141,6 +141,15 @@ def test_a_threat_that_was_asked_for_and_not_tested_leaves_nothing_at_none() -> 
     assert "none found" not in {risk.level for risk in leaking}
 
 
+def test_a_column_that_one_protocol_leaves_open_counts_as_at_least() -> None:
+    both = samples.values(threat="collusion") + samples.values(threat="coordinator", protocol="neural_network")
+    found = severity.risks(answers(summarise(both)), THREATS, asked=("collusion",))
+    counted = severity.counts(found)
+    assert counted["at least medium"] > 0
+    assert counted["medium"] == counted["none found"] == 0
+    assert sum(counted.values()) == len(samples.NAMES)
+
+
 def test_where_no_attack_covers_the_setup_the_risk_is_not_known() -> None:
     blind = [replace(f, score=replace(f.score, untried="it does not fit")) for f in samples.harmless()]
     assert {risk.level for risk in severity.risks(answers(summarise(blind)), THREATS)} == {"not known"}
@@ -289,7 +298,7 @@ def test_attacks_stand_under_their_names_and_the_others_were_not_tested() -> Non
     assert nist(gray, hidden)["attribute inference"]["knowledge"] == "gray box"
     sums = samples.values(attacks=("reverse_sum",), protocol="secure_boost", threat="active-training", white_box=False)
     row = nist(sums, replace(PREDICTS, threats=(THREATS["active-training"],)))["data reconstruction"]
-    assert (row["stage"], row["knowledge"]) == ("training", "black box")
+    assert (row["stage"], row["knowledge"]) == ("training", "gray box")
     assert "changes what it sends" in row["can"]
 
 

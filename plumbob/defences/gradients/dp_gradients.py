@@ -65,7 +65,7 @@ class DpGradients(GradientDefence):
                 composition=f"{composition}, by a Rényi accountant",
                 hazards=(
                     *((amplified,) if self.amplified else ()),
-                    "A person's columns also shape the uploads of the other parties: the budgets of all parties add up.",
+                    "A person's row shapes the uploads of every party and of the top network: their budgets add up.",
                     "Outputs and their gradients, which workers and the active party exchange, get no noise.",
                     *SHARED_HAZARDS,
                 ),
