@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
-from plumbob.auditing.concluding.judging import LABEL, SHARES, UNPROVEN, whole_percent
+from plumbob.auditing.concluding.judging import SHARES, UNPROVEN, whole_percent
 from plumbob.auditing.concluding.summarise import Situation, Summary, group
 from plumbob.errors import one_line
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS
 

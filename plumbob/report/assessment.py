@@ -11,10 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
-from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.concluding.summarise import Summary, attacked
 from plumbob.auditing.planning.matrix import role
 from plumbob.auditing.running.data_flows import SHUT, Flow
 from plumbob.auditing.running.finding import Finding

@@ -14,11 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from plumbob.auditing.concluding import judging as judge
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
-from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.concluding.summarise import Summary, attacked
 from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.planning.matrix import Block
 from plumbob.auditing.running.finding import Finding

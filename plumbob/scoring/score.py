@@ -12,7 +12,7 @@ from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FILLED, BoolArray, FloatArray, IntArray
 from plumbob.kinds import Kind, kind_of
-from plumbob.scoring.ceiling import ColumnCeiling
+from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.evidence import label_tie
 from plumbob.scoring.held_columns import held_columns
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
@@ -94,7 +94,7 @@ class ColumnScore:
 class Score:
     """One guess, judged. `error` is the MSE per feature (Eq 10), 1 - CBR for branches, or the share of wrong bins."""
 
-    metric: str  # values, branches or orders
+    metric: str  # values, branches or orders; ceiling where no attack is judged
     error: float
     baselines: dict[str, float]
     gain: float

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Guess
-from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.run import training_losses
-from plumbob.scoring.ceiling import CEILING, ColumnCeiling
+from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.ceilings import Ceiling, attacked, ceilings_of
-from plumbob.auditing.concluding.judging import LABEL, LIMIT, Verdict, none_words, not_tested_words, whole_percent
-from plumbob.auditing.concluding.summarise import Situation, Summary, group, situation_of, summarise
+from plumbob.auditing.concluding.ceilings import Ceiling, ceilings_of
+from plumbob.auditing.concluding.judging import LIMIT, Verdict, none_words, not_tested_words, whole_percent
+from plumbob.auditing.concluding.summarise import Situation, Summary, attacked, group, situation_of, summarise
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level, worst
 
 NO_ATTACK = "no attack of this plan applies"

@@ -14,12 +14,12 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, conclude
-from plumbob.auditing.concluding.judging import LABEL, label_gain
-from plumbob.auditing.concluding.summarise import group, situation_of
+from plumbob.auditing.concluding.judging import label_gain
+from plumbob.auditing.concluding.summarise import attacked, group, situation_of
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
 from plumbob.threats import THREATS

@@ -20,6 +20,7 @@ from statistics import fmean
 from scipy.special import bdtrc, ndtri, stdtrit
 
 from plumbob.auditing.running.finding import Finding
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
 from plumbob.scoring.score import ColumnScore
@@ -36,7 +37,6 @@ LEAST_EFFECTIVE = 5.0  # rows that an interval rests on, at least
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
 SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
 UNPROVEN = "fails the stricter test that covers all columns, trials and settings at once"
-LABEL = "the label"  # as reports name it among columns
 LABEL_LIMIT = 2.0  # standard errors above the most frequent class from which one trial's guess of labels counts
 
 

@@ -283,6 +283,7 @@ class Plan(_Part):
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
     limit: float = Field(default=LIMIT, gt=0, lt=1)  # gain that may go unseen where a column is called safe
+    ceiling: bool = Field(default=True, strict=True)  # whether what could be learnt is computed beside the attacks
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
