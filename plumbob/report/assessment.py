@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbob.attacks import attacks
+from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
 from plumbob.auditing.concluding.summarise import Summary, summarise
 from plumbob.auditing.planning.matrix import phase
@@ -108,6 +109,7 @@ def render(
     summaries: Sequence[Summary] | None = None,
 ) -> str:
     """The whole page. `made` says with which versions."""
+    findings = attacked(findings)
     summaries = summarise(findings) if summaries is None else summaries
     found = words.answers(summaries)
     choices = frontiers(findings, summaries)

@@ -12,6 +12,7 @@ from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
+from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
 from plumbob.scoring.rows_at_risk import AtRisk, at_risk
 from plumbob.threats import View
@@ -68,7 +69,7 @@ class ColumnScore:
 class Score:
     """One guess, judged. `error` is the MSE per feature (Eq 10), 1 - CBR for branches, or the share of wrong bins."""
 
-    metric: str  # values, branches or orders
+    metric: str  # values, branches or orders; ceiling where no attack is judged
     error: float
     baselines: dict[str, float]
     gain: float
@@ -88,6 +89,7 @@ class Score:
         default_factory=dict
     )  # counts of rows, see `scoring.rows`; empty if not counted
     untried: str = ""  # what the attack does not handle here, so that finding nothing means nothing
+    ceilings: tuple[ColumnCeiling, ...] = ()  # of a score that is no attack's: what could be learnt
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.summarise import LABEL, summarise
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import read_plan
-from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.expand import attack_cases, cases, units
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
@@ -183,6 +184,7 @@ def _checked(place: Path) -> None:
 
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
+    computed, findings = findings, attacked(findings)
     found = tuple(answers(summarise(findings)))
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
@@ -192,11 +194,12 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
             columns[column.verdict.column] = column
     judged = [column for name, column in columns.items() if name != LABEL]
     label = columns[LABEL].level if LABEL in columns else ""
-    expected = None if plan is None else sum(len(cases(plan, unit)) for unit in units(plan))
+    asked = cases if len(computed) > len(findings) else attack_cases  # audits of earlier versions hold no ceilings
+    expected = None if plan is None else sum(len(asked(plan, unit)) for unit in units(plan))
     report = _has_report(folder)
     # The report is written last. Copies lose the order of times, and another version may ask the same plan for more.
     late = _stamp(folder / REPORT)[0] >= _stamp(folder / FINDINGS)[0] - SLACK
-    done = bool(findings) and (late or (expected is not None and len(findings) >= expected))
+    done = bool(findings) and (late or (expected is not None and len(computed) >= expected))
     run = Run(
         path=path,
         data=_distinct(f.data for f in findings),
@@ -206,7 +209,7 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
         attacks=_distinct(f.attack for f in findings),
         seed=plan.seed if plan is not None else findings[0].seed if findings else None,
         date=_date(folder),
-        findings=len(findings),
+        findings=len(computed),
         expected=expected,
         columns=len(judged),
         leaking=sum(column.level.leaks for column in judged),

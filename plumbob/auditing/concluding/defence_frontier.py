@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Literal
 
+from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.inconclusive import inconclusive
 from plumbob.auditing.concluding.summarise import Summary, group, label_gain, situation_of, summarise
 from plumbob.auditing.running.finding import Finding
@@ -133,7 +134,7 @@ class Frontier:
 
 def frontiers(findings: Iterable[Finding], summaries: Iterable[Summary] | None = None) -> list[Frontier]:
     """One frontier for every data set and protocol on which at least two defences were tried."""
-    found = list(findings)
+    found = attacked(findings)
     verdicts = group(summarise(found) if summaries is None else summaries, lambda s: situation_of(s.setting))
     made = []
     for (data, protocol), parts in group(found, lambda f: (f.data, f.protocol)).items():

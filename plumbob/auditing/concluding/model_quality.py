@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import fmean
 
+from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.summarise import group, label_gain, recovered
 from plumbob.auditing.running.finding import Finding
 
 
 def unlearnt(findings: Iterable[Finding]) -> list[str]:
     """One sentence for every protocol and defence whose answers are no better than the most frequent class."""
-    told = [f for f in findings if f.trained and f.model_accuracy is not None and f.usual_class is not None]
+    told = [f for f in attacked(findings) if f.trained and f.model_accuracy is not None and f.usual_class is not None]
     notes = []
     learnt = {}
     for (protocol, defence), trials in group(told, lambda f: (f.protocol, f.defence)).items():

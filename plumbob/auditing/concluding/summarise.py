@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from scipy.special import bdtrc, ndtri
 
+from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.images import ImageScore
@@ -149,7 +150,9 @@ class Summary:
 
 def summarise(findings: Iterable[Finding]) -> list[Summary]:
     """One summary per setting, in the order in which settings first occur."""
-    groups = group(findings, lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6)))
+    groups = group(
+        attacked(findings), lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6))
+    )
     return [_summary(setting, trials, len(groups)) for setting, trials in groups.items()]
 
 

@@ -212,6 +212,11 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         f"effort: {wishes.effort}",
     ]
     lines += ["# trials: 5", "# rows: 2000"]
+    lines += [
+        "",
+        *_comment("What could be learnt at most, beside what the attacks learn; see docs/ceiling.md."),
+        "ceiling: true",
+    ]
     if not wishes.parties:
         lines += ["", *_comment("Shares of the columns that the curious party does not have."), "# unknown: [0.1, 0.3]"]
     lines += [

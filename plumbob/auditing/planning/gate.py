@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.inconclusive import inconclusive
 from plumbob.auditing.concluding.summarise import Situation, Summary, Verdict, group, interval, situation_of, summarise
 from plumbob.auditing.concluding.untried import Untried
@@ -144,7 +145,7 @@ class Gate:
     def check(self, findings: Sequence[Finding], summaries: Sequence[Summary] | None = None) -> list[Check]:
         """Every condition in every situation, in the order of the gate."""
         summed = group(summarise(findings) if summaries is None else summaries, lambda s: situation_of(s.setting))
-        trials = group(findings, situation_of)
+        trials = group(attacked(findings), situation_of)
         return [
             _check(condition, situation, parts, trials[situation])
             for condition in self.conditions

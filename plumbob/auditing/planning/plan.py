@@ -281,6 +281,7 @@ class Plan(_Part):
     rows: int | None = Field(default=None, ge=50, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
+    ceiling: bool = Field(default=True, strict=True)  # whether what could be learnt is computed beside the attacks
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 

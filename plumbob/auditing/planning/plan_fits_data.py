@@ -6,7 +6,7 @@ import numpy as np
 
 from plumbob.attacks import attack_named
 from plumbob.auditing.planning.plan import Plan
-from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.auditing.running.open_data import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
@@ -18,7 +18,7 @@ FEWEST = 50  # predicted rows below which the normal limits of the verdicts are 
 
 def check_fit(plan: Plan, source: Source) -> None:
     """One sentence where a filled plan would stop on its data, or would mean nothing."""
-    used = {case.threat.name for unit in units(plan) for case in cases(plan, unit)}
+    used = {case.threat.name for unit in units(plan) for case in attack_cases(plan, unit)}
     if not used:
         raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list matrix` shows what fits")
     rows, columns = source.values.shape
@@ -58,7 +58,7 @@ def _check_recorded(plan: Plan, log: Transcript, rows: int) -> None:
     """The same of a recorded run, on all of its rows."""
     if rows < FEWEST:
         raise BadInput(f"only {rows} rows were recorded; a verdict needs at least {FEWEST}")
-    for case in (case for unit in units(plan) for case in cases(plan, unit)):
+    for case in (case for unit in units(plan) for case in attack_cases(plan, unit)):
         view = cut(log, case.threat)  # a threat that grants what was not recorded says so here
         if WhiteBox in attack_named(case.attack).requires and not view.model:
             raise BadInput(

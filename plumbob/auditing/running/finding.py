@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from plumbob.auditing.running.data_flows import Flow, flows_from
 from plumbob.errors import BadInput
 from plumbob.files import parse_json
+from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
 Parsed = TypeVar("Parsed")
-Made = TypeVar("Made", "Finding", Score, ColumnScore, ImageScore)
+Made = TypeVar("Made", "Finding", Score, ColumnScore, ColumnCeiling, ImageScore)
 BROKEN = (
     ValueError,
     TypeError,
@@ -52,7 +53,7 @@ class Finding:
     data: str
     protocol: str
     threat: str
-    attack: str
+    attack: str  # or `ceiling`, which is no attack: what could be learnt
     defence: str
     unknown: float  # share of the columns that the curious parties do not hold
     known_columns: int
@@ -97,7 +98,10 @@ class Finding:
         return _line({"key": self.key} | {name: getattr(self, name) for name in BESIDE})
 
     def _plain(self) -> dict[str, Any]:
-        return asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
+        plain = asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
+        if not self.score.ceilings:  # attacks have none
+            del plain["score"]["ceilings"]
+        return plain
 
     @classmethod
     def from_line(cls, line: str, cost: dict[str, Any] | None = None) -> Finding:
@@ -107,6 +111,7 @@ class Finding:
         columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
+        inner["ceilings"] = tuple(map(_ceiling, inner.get("ceilings", ())))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         raw["flows"] = flows_from(raw.get("flows", ()))
         return _typed(cls(**raw, score=_typed(Score(**inner, columns=columns))))
@@ -129,6 +134,13 @@ def _images(raw: dict[str, Any] | None) -> ImageScore | None:
         return None
     quantiles = {name: tuple(raw[name]) for name in ("psnr_quantiles", "ssim_quantiles")}
     return _typed(ImageScore(**(raw | quantiles | {"path": _pairs(raw["path"])})))
+
+
+def _ceiling(raw: dict[str, Any]) -> ColumnCeiling:
+    names = tuple(raw.get("uncovered", ()))
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("'uncovered' is of the wrong type")
+    return _typed(ColumnCeiling(**(raw | {"uncovered": names})))
 
 
 def _pairs(raw: Iterable[Iterable[Any]]) -> tuple[tuple[int, float], ...]:
