@@ -34,9 +34,10 @@ from plumbob.auditing.running.schedule import pieces
 from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
+from plumbob.federation import Dropped
 from plumbob.files import write_whole
 from plumbob.os_specific import lock
-from plumbob.report import assessment, page
+from plumbob.report import assessment, not_audited, page
 from plumbob.report import notebook as shown
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.trust import Trust
@@ -60,6 +61,7 @@ class Result:
     notes: tuple[str, ...]
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
+    not_audited: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part, and why
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -78,7 +80,8 @@ class Result:
         return f"Result(folder={str(self.folder)!r}, {len(self.findings):,} findings)"
 
     def __str__(self) -> str:
-        return f"{shown.as_text(self.findings, self.conclusion)}\nReport: {self.report}"
+        text = shown.as_text(self.findings, self.conclusion, self.not_audited)
+        return f"{text}\nReport: {self.report}"
 
     def _repr_html_(self) -> str:
         return shown.as_html(self.conclusion)
@@ -202,6 +205,7 @@ def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], t
         (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
         there,
         None if gate is None else gate.outcome(findings, conclusion),
+        source.dropped,
     )
 
 
@@ -326,6 +330,7 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
         matrix=of_plan(plan),
         gate=result.gate,
         assessment="assessment.html",
+        not_audited=not_audited.listed(result.not_audited),
     )
     text = page.render(findings, about, result.conclusion)
     subject = assessment.subject(plan, source)

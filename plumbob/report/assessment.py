@@ -23,7 +23,7 @@ from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.open_data import Source
 from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
-from plumbob.report import protection, severity
+from plumbob.report import not_audited, protection, severity
 from plumbob.report.answer import Answer, count, label, percent, plain, sentence_list, short
 from plumbob.report.page import POLICY, templates
 from plumbob.report.protection import size
@@ -71,6 +71,7 @@ class Subject:
     attacks: tuple[str, ...]  # of the plan
     notes: tuple[str, ...] = ()
     untrained: tuple[str, ...] = ()  # protocols, as findings name them, of which only the prediction is played
+    not_audited: tuple[str, ...] = ()  # columns of the parties' files that took no part
 
 
 def subject(plan: Plan, source: Source) -> Subject:
@@ -99,6 +100,7 @@ def subject(plan: Plan, source: Source) -> Subject:
         attacks=plan.fitting_attacks,
         notes=source.notes,
         untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
+        not_audited=tuple(not_audited.listed(source.dropped)),
     )
 
 
