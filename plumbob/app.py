@@ -25,7 +25,7 @@ from plumbob.auditing.planning.matrix import of_plan
 from plumbob.auditing.planning.plan import Plan, check_gate
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
-from plumbob.auditing.planning.pre_training_check import precheck
+from plumbob.auditing.planning.pre_training_check import label_stand_ins, precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
 from plumbob.auditing.running.expand import gaps, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
@@ -269,7 +269,9 @@ def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
 
 def _cautions(source: Source) -> tuple[str, ...]:
     """What could be told before training, where the parties are fixed."""
-    return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
+    if source.federation is None:
+        return ()
+    return tuple(caution.words for caution in (*precheck(source.federation), *label_stand_ins(source.federation)))
 
 
 @contextmanager
