@@ -35,7 +35,8 @@ from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
 from plumbob.federation import Dropped
-from plumbob.files import write_whole
+from plumbob.files import open_regular, read_regular, read_text, real, write_whole
+from plumbob.files import shown as short
 from plumbob.os_specific import lock
 from plumbob.report import assessment, not_audited, page
 from plumbob.report import notebook as shown
@@ -176,7 +177,7 @@ def _found(
     if job.extras.transcripts is not None and job.source.alignment is not None:
         keep(job.source.alignment, transcript_path(job.extras.transcripts, "alignment"))
     job.store.opened()
-    if job.store.folder.parent.resolve() == folder.resolve():  # a shared store takes only what it saw computed
+    if real(job.store.folder.parent) == real(folder):  # a shared store takes only what it saw computed
         for finding in (one for one in earlier if one.address in wanted):  # of a store that is gone
             job.store.adopt(finding)
     lines = _Lines(folder, job.store, wanted)
@@ -220,7 +221,7 @@ class _Lines:
     def extend(self) -> None:
         """Add what has come. The store has it on the disk already."""
         for path, content in zip(self._paths, self._ready(), strict=True):
-            with path.open("ab") as file:
+            with open_regular(path, append=True) as file:
                 file.write(content)
 
     def _ready(self) -> tuple[bytes, bytes]:
@@ -233,8 +234,8 @@ class _Lines:
 
 def _mend(path: Path, content: bytes) -> None:
     """Make a file hold this, in its place, for it may be locked; after a crash its end may be missing or torn."""
-    with path.open("ab") as file:
-        here = path.read_bytes()
+    with open_regular(path, append=True) as file:
+        here = read_regular(path)
         if not content.startswith(here):
             file.truncate(0)
             here = b""
@@ -243,9 +244,9 @@ def _mend(path: Path, content: bytes) -> None:
 
 def _check_store(store: Store, folder: Path) -> None:
     """Before anything is made: a store that can be one, and is not the audit's folder itself."""
-    if store.folder.resolve() == folder.resolve():
+    if real(store.folder) == real(folder):
         raise BadInput(f"{folder} cannot be both the audit's folder (--out) and the store (--store); name two")
-    if store.folder.parent.resolve() != folder.resolve():
+    if real(store.folder.parent) != real(folder):
         store.check()
 
 
@@ -256,7 +257,7 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     paths = {
         finding.key: sheet_path(gallery, finding.address) for finding in findings if finding.score.images is not None
     }
-    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
+    return {name: read_regular(path) for name, path in paths.items() if path.exists()}
 
 
 def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
@@ -281,13 +282,13 @@ def _claimed(folder: Path, plan: Plan, trust: Trust) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
-    with (folder / LINES).open("a") as lines:
+        raise BadInput(f"cannot make the folder {short(folder)}: {_reason(error)}; choose another (--out)") from error
+    with open_regular(folder / LINES, append=True) as lines:
         if not lock(lines):
             raise BadInput(f"another audit is writing to {folder}; wait for it or choose another folder (--out)")
         _check_folder(folder, plan, trust)  # again: somebody may have begun here meanwhile
         kept, text = folder / "plan.yaml", plan.to_yaml(folder)
-        if not kept.exists() or kept.read_text(encoding="utf-8") != text:  # a new audit, or another gate
+        if not kept.exists() or read_text(kept) != text:  # a new audit, or another gate
             write_whole(kept, text)
         yield
 
@@ -363,7 +364,9 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        raise BadInput(f"cannot write to {folder}: {_reason(error)}; what was found before is kept") from error
+        place = Path(error.filename) if isinstance(error.filename, str) else folder
+        place = folder if real(place).is_relative_to(real(folder)) else place  # of a store elsewhere, say so
+        raise BadInput(f"cannot write to {short(place)}: {_reason(error)}; what was found before is kept") from error
 
 
 def _reason(error: OSError) -> str:

@@ -84,6 +84,9 @@ class ColumnScore:
     effective: float | None = None  # rows that the baseline's mean error rests on
     rows_missed: int | None = None  # rows that the best baseline does not hit exactly
     rows_exact_chance: float | None = None  # how many of these luck would hit exactly
+    fixed_1: float | None = None  # share of cells that the best constant hits to within 1, 5, 10 % of the range
+    fixed_5: float | None = None
+    fixed_10: float | None = None
     held: str = ""  # what it is of the curious parties' own columns, such as "a copy of 'income'"; empty if nothing
 
 

@@ -14,6 +14,7 @@ from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
 from plumbob.scoring.evidence import effective_rows, evidence
+from plumbob.scoring.fixed_guess import fixed_hits
 from plumbob.scoring.rows_at_risk import AtRisk, at_risk
 from plumbob.scoring.score import ColumnScore, Score, Truth, above_mean, received_scores, share_removed, total_gain
 from plumbob.threats import View
@@ -110,6 +111,7 @@ def _judged(compared: _Compared, parts: list[tuple[str, IntArray]], tiles: bool)
     # A prior that differs by row is among what the guess must know more than.
     known = np.hstack([compared.own, np.unique(compared.prior, axis=1)])
     shown = None if risk is None else evidence(values, true, known, risk.missed)
+    fixed = {t: None if tiles else fixed_hits(true, t) for t in (0.01, 0.05, 0.10)}
     columns = []
     for name, part in parts:
         cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in compared.baselines.items()}
@@ -145,9 +147,16 @@ def _judged(compared: _Compared, parts: list[tuple[str, IntArray]], tiles: bool)
                 effective=effective_rows(cells[best]),
                 rows_missed=None if risk is None else int(risk.missed[:, part[0]].sum()),
                 rows_exact_chance=None if shown is None else float(shown.exact_chance[part[0]]),
+                fixed_1=_at(fixed[0.01], part),
+                fixed_5=_at(fixed[0.05], part),
+                fixed_10=_at(fixed[0.10], part),
             )
         )
     return tuple(columns)
+
+
+def _at(shares: FloatArray | None, part: IntArray) -> float | None:
+    return None if shares is None else float(shares[part[0]])
 
 
 def _parts(truth: Truth) -> list[tuple[str, IntArray]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from plumbob.attacks import attacks
 from plumbob.auditing.concluding.ceilings import Ceiling, attacked, ceilings_of
@@ -19,6 +20,15 @@ from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.leak_levels import Level, worst
 
 NO_ATTACK = "no attack of this plan applies"
+
+
+class Doubt(StrEnum):
+    """Why a column is undecided, in which no attack found anything."""
+
+    ATTACKS = "attacks leave room"
+    NO_CEILING = "no attack found anything, and no ceiling was computed"
+    NOT_COVERED = "no attack found anything, and the ceiling does not cover these messages"
+    CEILING = "a better attack may exist"
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Standing:
     rows: int
     verdict: Verdict  # of the strongest attack, with the level of all of them
     ceiling: Ceiling | None = None
+    doubt: Doubt | None = None  # where it is undecided: why
 
     @property
     def level(self) -> Level:
@@ -155,26 +166,24 @@ def combined(cases: Sequence[Standing], ceiling: Ceiling | None, weaker_only: bo
         )
     shown = max(tested, key=lambda one: (one.verdict.gain, one.verdict.unseen or 0.0))
     attacked = max(one.verdict.unseen or 0.0 for one in tested)
-    level, unseen, words = _nothing_found(attacked, ceiling, limit)
-    return replace(shown, verdict=replace(shown.verdict, level=level, words=words, unseen=unseen), ceiling=ceiling)
+    doubt, unseen, words = _nothing_found(attacked, ceiling, limit)
+    level = Level.NONE if doubt is None else Level.UNDECIDED
+    verdict = replace(shown.verdict, level=level, words=words, unseen=unseen)
+    return replace(shown, verdict=verdict, ceiling=ceiling, doubt=doubt)
 
 
-def _nothing_found(attacked: float, ceiling: Ceiling | None, limit: float) -> tuple[Level, float, str]:
-    """The level where no attack found anything, what may have gone unseen, and both in words."""
+def _nothing_found(attacked: float, ceiling: Ceiling | None, limit: float) -> tuple[Doubt | None, float, str]:
+    """Where no attack found anything: what leaves it undecided, what may have gone unseen, and both in words."""
     if attacked > limit:
-        return Level.UNDECIDED, attacked, f"undecided: attacks leave room for {_up_to(attacked)}"
+        return Doubt.ATTACKS, attacked, f"undecided: {Doubt.ATTACKS} for {_up_to(attacked)}"
     if ceiling is None:
-        return Level.UNDECIDED, 1.0, "undecided: no attack found anything, and no ceiling was computed"
+        return Doubt.NO_CEILING, 1.0, f"undecided: {Doubt.NO_CEILING}"
     if not ceiling.covers:
-        return (
-            Level.UNDECIDED,
-            1.0,
-            "undecided: no attack found anything, and the ceiling does not cover these messages",
-        )
+        return Doubt.NOT_COVERED, 1.0, f"undecided: {Doubt.NOT_COVERED}"
     if ceiling.high > limit:
-        return Level.UNDECIDED, ceiling.high, f"undecided: {_up_to(ceiling.high)} is possible for a better attack"
+        return Doubt.CEILING, ceiling.high, f"undecided: {_up_to(ceiling.high)} is possible for a better attack"
     unseen = max(attacked, ceiling.high)
-    return Level.NONE, unseen, none_words(unseen)
+    return None, unseen, none_words(unseen)
 
 
 def _up_to(share: float) -> str:

@@ -71,6 +71,9 @@ class Verdict:
     unseen: float | None = None  # where nothing was found: the largest gain that may have gone unseen (95 %)
     kind: str = ""  # of the column's values
     rows_exact_chance: float | None = None
+    fixed_1: float | None = None  # share of cells that the best constant hits within 1, 5, 10 % of the range
+    fixed_5: float | None = None
+    fixed_10: float | None = None
     why: str = ""  # where it was not tested: why
 
     @property
@@ -147,6 +150,9 @@ def judge_column(
         unseen=unseen if level in (Level.NONE, Level.UNDECIDED) else None,
         kind=parts[0].kind,
         rows_exact_chance=chance_exact,
+        fixed_1=_mean([part.fixed_1 for part in shown]),
+        fixed_5=_mean([part.fixed_5 for part in shown]),
+        fixed_10=_mean([part.fixed_10 for part in shown]),
         why=why_not if level is Level.NOT_TESTED else "",
     )
 

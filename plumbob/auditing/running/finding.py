@@ -6,6 +6,7 @@ Found and cost lie apart because the first is the same for every run, byte for b
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from plumbob.auditing.running.data_flows import Flow, flows_from
 from plumbob.errors import BadInput
-from plumbob.files import parse_json
+from plumbob.files import parse_json, read_text
 from plumbob.scoring.ceiling import ColumnCeiling
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
@@ -121,6 +122,8 @@ def _typed(made: Made) -> Made:
     for part in fields(made):
         if part.type in KINDS and not isinstance(getattr(made, part.name), KINDS[part.type]):
             raise TypeError(f"'{part.name}' is of the wrong type")
+        if isinstance(getattr(made, part.name), float) and not math.isfinite(getattr(made, part.name)):
+            raise TypeError(f"'{part.name}' is not finite")  # none is ever written
     return made
 
 
@@ -190,7 +193,7 @@ def reason(line: str) -> str:
 
 def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        lines = read_text(path).split("\n")[:-1]
     except (OSError, UnicodeDecodeError) as error:
         why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else type(error).__name__
         raise BadInput(f"{path} cannot be read ({why}); move the file away and run again") from error
