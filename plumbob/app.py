@@ -25,7 +25,7 @@ from plumbob.auditing.planning.matrix import of_plan
 from plumbob.auditing.planning.plan import Plan, check_gate
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
-from plumbob.auditing.planning.pre_training_check import precheck
+from plumbob.auditing.planning.pre_training_check import label_stand_ins, precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
 from plumbob.auditing.running.expand import gaps, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
@@ -34,10 +34,11 @@ from plumbob.auditing.running.schedule import pieces
 from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
+from plumbob.federation import Dropped
 from plumbob.files import open_regular, read_regular, read_text, real, write_whole
 from plumbob.files import shown as short
 from plumbob.os_specific import lock
-from plumbob.report import assessment, page
+from plumbob.report import assessment, not_audited, page
 from plumbob.report import notebook as shown
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.trust import Trust
@@ -61,6 +62,7 @@ class Result:
     notes: tuple[str, ...]
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
+    not_audited: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part, and why
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -79,7 +81,8 @@ class Result:
         return f"Result(folder={str(self.folder)!r}, {len(self.findings):,} findings)"
 
     def __str__(self) -> str:
-        return f"{shown.as_text(self.findings, self.conclusion)}\nReport: {self.report}"
+        text = shown.as_text(self.findings, self.conclusion, self.not_audited)
+        return f"{text}\nReport: {self.report}"
 
     def _repr_html_(self) -> str:
         return shown.as_html(self.conclusion)
@@ -203,6 +206,7 @@ def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], t
         (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
         there,
         None if gate is None else gate.outcome(findings, conclusion),
+        source.dropped,
     )
 
 
@@ -266,7 +270,9 @@ def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
 
 def _cautions(source: Source) -> tuple[str, ...]:
     """What could be told before training, where the parties are fixed."""
-    return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
+    if source.federation is None:
+        return ()
+    return tuple(caution.words for caution in (*precheck(source.federation), *label_stand_ins(source.federation)))
 
 
 @contextmanager
@@ -327,6 +333,7 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
         matrix=of_plan(plan),
         gate=result.gate,
         assessment="assessment.html",
+        not_audited=not_audited.listed(result.not_audited),
     )
     text = page.render(findings, about, result.conclusion)
     subject = assessment.subject(plan, source)

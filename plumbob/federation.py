@@ -38,6 +38,15 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """A column of a party's file that takes no part, so that nothing is found out about it."""
+
+    party: str  # empty where no party is said to hold it
+    column: str
+    why: str  # a few words without values, such as `constant`
+
+
+@dataclass(frozen=True)
 class Table:
     """A prepared table: every feature a number in [0, 1], the label (if it has one) a class index.
 
@@ -55,6 +64,7 @@ class Table:
     public: bool = False  # a published data set: pictures of its rows may be shown
     words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`; never part of a report
     filled: BoolArray | None = None  # cells that were missing and preparation filled, rows x columns; None if none were
+    dropped: tuple[Dropped, ...] = ()  # raw columns that are none of the table's, in the order of the file
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,6 +137,7 @@ class Federation:
     label: IntArray
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that take no part
 
     def __post_init__(self) -> None:
         names = [party.name for party in self.parties]
@@ -204,7 +215,7 @@ def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Fed
             taken[name] = party
         index = [position[name] for name in names]
         parties.append(Party.holding(party, table.only(index)))
-    return Federation(tuple(parties), active, table.label, table.classes, table.notes)
+    return Federation(tuple(parties), active, table.label, table.classes, table.notes, table.dropped)
 
 
 def shape_of(columns: Sequence[Column]) -> tuple[int, int, int] | None:
@@ -242,7 +253,7 @@ def split_into_tiles(table: Table, count: int, active: str = "server") -> Federa
     for number in range(count):
         index = np.flatnonzero(tile == number)
         parties.append(Party(f"tile_{number + 1}", tuple(table.columns[i] for i in index), table.values[:, index]))
-    return Federation(tuple(parties), active, table.label, table.classes, table.notes)
+    return Federation(tuple(parties), active, table.label, table.classes, table.notes, table.dropped)
 
 
 def split_at_random(table: Table, unknown: float | int, rng: np.random.Generator) -> Federation:

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from plumbob.data.label import label_of, used_classes
-from plumbob.data.recognise import RecognisedColumn, count, recognise
+from plumbob.data.recognise import DISTINCT, RecognisedColumn, count, recognise
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import BoolArray, Column, FloatArray, Table
+from plumbob.federation import BoolArray, Column, Dropped, FloatArray, Table
 
+IGNORED = "ignored by the plan"
 CHOICES: dict[str, tuple[str, ...]] = {
     "categories": ("ordinal", "onehot", "drop"),
     "missing": ("refuse", "median", "drop_rows", "drop_column"),
@@ -62,6 +63,7 @@ class _Notes:
     where: str
     columns: dict[str, list[str]] = field(default_factory=dict)
     sentences: list[str] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)  # columns, and why
 
     def column(self, decision: str, name: str) -> None:
         self.columns.setdefault(decision, []).append(f"'{name}'")
@@ -94,6 +96,7 @@ def prepare(
     notes = _Notes(where)
     for column in ignore:
         notes.column("ignored as requested", column)
+        notes.dropped[column] = IGNORED
     target = None if label is None else label_of(frame[label], label, label_bins, where, notes.sentence)
     cells = _usable(_features(frame, label, ignore, where), rules, notes)
     cells = _without_gaps(cells, rules, where, notes)
@@ -105,7 +108,18 @@ def prepare(
     _check_names(columns, where)
     classes = () if target is None else target.words
     codes = None if target is None else target.values.astype(np.int64)
-    return Table(name, tuple(columns), values, codes, classes, notes.all(), words=_spelt(cells, rules), filled=filled)
+    dropped = tuple(Dropped("", column, notes.dropped[column]) for column in frame.columns if column in notes.dropped)
+    return Table(
+        name,
+        tuple(columns),
+        values,
+        codes,
+        classes,
+        notes.all(),
+        words=_spelt(cells, rules),
+        filled=filled,
+        dropped=dropped,
+    )
 
 
 def complete_rows(
@@ -154,9 +168,10 @@ def _usable(cells: Iterable[RecognisedColumn], rules: Rules, notes: _Notes) -> l
     """Columns that may become features; the others are dropped with a note."""
     kept = []
     for one in cells:
-        reason = _unusable(one, rules)
+        reason, why = _unusable(one, rules)
         if reason:
             notes.column(reason, one.name)
+            notes.dropped[one.name] = why
         else:
             kept.append(one)
             if one.remark:
@@ -164,16 +179,19 @@ def _usable(cells: Iterable[RecognisedColumn], rules: Rules, notes: _Notes) -> l
     return kept
 
 
-def _unusable(cells: RecognisedColumn, rules: Rules) -> str:
+def _unusable(cells: RecognisedColumn, rules: Rules) -> tuple[str, str]:
+    """Why a column cannot be a feature: for the notes, and in short; empty if it can."""
     if cells.kind == "identifier":
-        return "dropped as identifiers"
+        return "dropped as identifiers", "an identifier"
     if cells.kind == "text":
-        return "dropped as free text or keys: too many distinct values for categories"
+        distinct, rows = len(cells.words), int((~cells.missing).sum())
+        why = "free text or a key" if distinct >= DISTINCT * rows else f"too many categories ({distinct:,})"
+        return "dropped as free text or keys: too many distinct values for categories", why
     if cells.kind == "category" and rules.categories == "drop":
-        return "dropped as categories, by the rule 'categories'"
+        return "dropped as categories, by the rule 'categories'", "a category, by the rule 'categories'"
     if cells.kind == "date" and rules.dates == "drop":
-        return "dropped as dates, by the rule 'dates'"
-    return ""
+        return "dropped as dates, by the rule 'dates'", "a date, by the rule 'dates'"
+    return "", ""
 
 
 # missing cells
@@ -195,9 +213,11 @@ def _without_gap(cells: RecognisedColumn, rules: Rules, where: str, notes: _Note
         )
     if gaps == len(cells.values):
         notes.column("dropped as empty", cells.name)
+        notes.dropped[cells.name] = "empty"
         return None
     if rules.missing == "drop_column":
         notes.sentence(f"column '{cells.name}' dropped for {count(gaps, 'missing value')}")
+        notes.dropped[cells.name] = "missing values, by the rule 'missing'"
         return None
     if rules.missing == "drop_rows":
         return cells
@@ -294,6 +314,7 @@ def _dropped_as_constant(cells: RecognisedColumn, rules: Rules, notes: _Notes) -
         notes.column("kept although constant", cells.name)
         return False
     notes.column("dropped as constant", cells.name)
+    notes.dropped[cells.name] = "constant"
     return True
 
 

@@ -56,7 +56,8 @@ def load(name: str, *, rules: Rules | None = None) -> Table:
         where=f"data set '{name}'",
         label_bins=entry.label_bins,
     )
-    return replace(table, public=True)
+    # What the published table has besides its features is none of a federation's columns.
+    return replace(table, public=True, dropped=tuple(one for one in table.dropped if one.column not in entry.drop))
 
 
 def pictures_as_table(name: str, pictures: NDArray[np.uint8], labels: NDArray[np.int64]) -> Table:

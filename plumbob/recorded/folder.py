@@ -11,6 +11,7 @@ import os
 import re
 import tokenize
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +26,7 @@ from plumbob.federation import Federation
 from plumbob.files import open_regular, parse_json, read_text, real, shown
 from plumbob.protocols.base import note, opened
 from plumbob.protocols.embeddings.split_network import SplitNetwork
-from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
+from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_dropped, seal_remarks
 from plumbob.recorded.tables import federation_of
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -74,6 +75,7 @@ def read_recording(path: Path, limit: int = memory.LIMIT) -> Transcript:
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     seal_remarks(log, federation.notes)
+    seal_dropped(log, federation.dropped)
     return log
 
 
@@ -124,7 +126,7 @@ def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federati
         federation = federation_of(manifest["active"], frames, label, Rules(constant="keep"))
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-    return Federation(federation.parties, federation.active, label.astype(np.int64), tuple(classes), federation.notes)
+    return replace(federation, label=label.astype(np.int64), classes=tuple(classes))
 
 
 def _features(path: Path, features: list[Any], party: str, parties: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import FILLED, Federation, Party
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.folder import is_recording, read_recording
+from plumbob.recorded.seals import dropped_of
 from plumbob.transcript import COORDINATOR, Transcript
 
 
@@ -56,7 +57,7 @@ def federation_in(log: Transcript) -> Federation:
     others = log.sealed(COORDINATOR).get("other rows", np.zeros((0, len(log.features))))
     if others.ndim != 2 or others.shape[1] != len(log.features):
         raise BadInput(f"other rows: expected {len(log.features)} columns, got shape {others.shape}")
-    return Federation(tuple(parties), log.active, label.astype(np.int64), log.classes)
+    return Federation(tuple(parties), log.active, label.astype(np.int64), log.classes, dropped=dropped_of(log))
 
 
 def _check_cut(log: Transcript) -> None:

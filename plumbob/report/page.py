@@ -93,6 +93,7 @@ class About:
     matrix: Sequence[Block] = ()
     gate: Outcome | None = None
     assessment: str = ""
+    not_audited: Sequence[str] = ()  # columns that took no part
 
 
 def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | None = None) -> str:
@@ -143,6 +144,7 @@ def _told(about: About) -> dict[str, Any]:
         "question": about.question,
         "gate": None if about.gate is None else gate_section(about.gate),
         "notes": [plain(note) for note in about.notes],
+        "not_audited": about.not_audited,
         "command": about.command,
         "plan": about.plan,
         "environment": about.environment,

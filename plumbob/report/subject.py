@@ -16,6 +16,7 @@ from plumbob.auditing.running.open_data import Source
 from plumbob.defences import Combined
 from plumbob.defences.guarantee import Guarantee
 from plumbob.protocols import PROTOCOLS
+from plumbob.report import not_audited
 from plumbob.threats import Threat
 
 DEALT = ("active", "passive")  # whom columns are dealt out to at random
@@ -58,6 +59,7 @@ class Subject:
     notes: tuple[str, ...] = ()
     untrained: tuple[str, ...] = ()  # protocols, as findings name them, of which only the prediction is played
     promises: tuple[Promise, ...] = ()  # of differential privacy
+    not_audited: tuple[str, ...] = ()  # columns of the parties' files that took no part
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -97,6 +99,7 @@ def subject(plan: Plan, source: Source) -> Subject:
         notes=source.notes,
         untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
         promises=_promises(plan),
+        not_audited=tuple(not_audited.listed(source.dropped)),
     )
 
 

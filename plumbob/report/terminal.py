@@ -17,10 +17,12 @@ from plumbob.auditing.concluding.defence_frontier import Frontier, Option, estim
 from plumbob.auditing.concluding.model_quality import unlearnt
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.running.finding import Finding
+from plumbob.federation import Dropped
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
+from plumbob.report.not_audited import headline
 from plumbob.scoring.leak_levels import Level
 
 SHOWN_COLUMNS = 12
@@ -28,7 +30,12 @@ STYLES = {Level.EXACT: "bold red", Level.EXACT_FOR_SOME: "red", Level.LEAK: "yel
 STYLES |= {Level.UNDECIDED: "cyan", Level.NOT_TESTED: "cyan", Level.NONE: "green"}
 
 
-def print_summary(findings: Sequence[Finding], console: Console, conclusion: Conclusion | None = None) -> None:
+def print_summary(
+    findings: Sequence[Finding],
+    console: Console,
+    conclusion: Conclusion | None = None,
+    dropped: Sequence[Dropped] = (),
+) -> None:
     """Print verdicts, the worst columns, and every setting against its baselines."""
     conclusion = conclude(findings) if conclusion is None else conclusion
     found = words.answers(conclusion)
@@ -36,6 +43,8 @@ def print_summary(findings: Sequence[Finding], console: Console, conclusion: Con
     shown = protection.shown(found, choices)
     level = conclusion.level
     say(console, f"{words.LEVEL_ICONS[level]} {words.overall(found)}.", f"bold {STYLES[level]}")
+    if dropped:
+        say(console, f"{headline(dropped)}.")
     for caution in unlearnt(findings):
         say(console, f"Warning: {words.plain(caution)}.", "bold yellow")
     for ciphers in encryption(findings, found):

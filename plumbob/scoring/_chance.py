@@ -15,6 +15,7 @@ from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring.metrics import EXACT_CELL
 
 LIMIT = float(np.log(1e-6))  # of the probability that any relation of those tried is found by chance
+FINE = 8  # steps of a grid between the quartiles from which it is a matter of rounding
 SAME = 1e-9  # cells this close, in units of the range, are of one value: what is computed twice may differ in its last bits
 
 
@@ -89,6 +90,12 @@ def fillings(places: int, counts: IntArray) -> float:
         float(gammaln(cells + 1) - gammaln(cells - places + 1)),
         float(logsumexp(chosen + few * np.log(max(1, values - 1)))),
     )
+
+
+def is_fine(columns: FloatArray, grids: FloatArray) -> BoolArray:
+    """Whether the grid of each column, one below the other, is a matter of rounding: the middle half spans many steps."""
+    low, high = np.quantile(columns, [0.25, 0.75], axis=1)
+    return np.asarray((grids > 0) & (high - low >= FINE * grids))
 
 
 def evenly(places: IntArray, most: int) -> IntArray:

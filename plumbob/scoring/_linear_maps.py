@@ -16,15 +16,14 @@ import numpy as np
 
 from plumbob.correlation import standardised
 from plumbob.federation import FloatArray, IntArray
-from plumbob.scoring._chance import LIMIT, counted, fillings, orders
+from plumbob.scoring._chance import LIMIT, counted, fillings, is_fine, orders
 from plumbob.scoring.metrics import EXACT_CELL
 
 SMALL = 1e-9  # singular values below this share of the largest count as 0
 ALONE = 1 - 1e-6  # leverage from which no other row says anything about a row
 UNCONFIRMED = 0.05  # share of rows that may be so
 FIT = 1.5  # of a step of y's grid and the root of a row's leverage: five standard errors of a fit to rounded values
-FINE = 5  # steps in a standard deviation from which a grid is a matter of rounding
-NEARLY = 1 - (0.6 / FINE) ** 2  # share of the variance that a map of a column leaves at least
+NEARLY = 0.95  # share of the variance that a map explains at least, rounded or not
 MOST = 12  # columns that are told from each other
 
 
@@ -51,12 +50,13 @@ def linear_maps(own: FloatArray, hidden: FloatArray, grids: FloatArray) -> dict[
     if (leverage > ALONE).mean() > UNCONFIRMED:
         return {}
     places, targets = basis.T @ scaled, basis.T @ centred[:, near]
+    fine = is_fine(hidden.T, grids)
     found = {}
     for j, target in zip(near.tolist(), targets.T, strict=True):
         left = np.abs(centred[:, j] - basis @ target)
         limits = np.full(rows, EXACT_CELL)
         sure = left.max() <= EXACT_CELL and _beyond_chance(hidden[:, j], rank + 1, hidden.shape[1])
-        rounded = not sure and 0 < FINE * grids[j] <= hidden[:, j].std()
+        rounded = not sure and bool(fine[j])
         if rounded:
             limits = grids[j] * (0.5 + FIT * np.sqrt(leverage))
             confirmed = (left > limits * (1 - leverage)).mean() <= UNCONFIRMED

@@ -15,13 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from plumbob.federation import BoolArray, FloatArray, IntArray
-from plumbob.scoring._chance import LIMIT, Coded, binomial, constant_within, evenly, fillings, orders
+from plumbob.scoring._chance import LIMIT, SAME, Coded, binomial, constant_within, evenly, fillings, is_fine, orders
 
 UNCONFIRMED = 0.05  # share of rows that may be alone with their value of x
 MOST_BANDS, EDGES = 50, 0.02  # bands, and the share of rows that may lie at an edge of one
 TURNS, APART = 2, 0.05  # that a function may take, and the share of x's values between them
 SMOOTH, MOSTLY = 0.02, 0.75  # error of what neighbours say, as a share of the gap between them; at so many values of x
-FINE = 5  # steps of a grid in a standard deviation from which a grid is a matter of rounding
 SCREEN = 200  # rows that are looked at first
 
 
@@ -30,8 +29,7 @@ def single_codes(own: Coded, hidden: Coded, counts: list[IntArray], grids: Float
     tries = float(np.log(3 * len(own.codes) * len(hidden.codes)))
     values = hidden.levels
     chances = [tries - orders(count) for count in counts]
-    fine = (grids > 0) & (FINE * grids <= hidden.values.std(axis=1))
-    slack = np.where(fine, 1.05 * grids, 1e-6)
+    slack = np.where(is_fine(hidden.values, grids), 1.05 * grids, SAME)
     found: dict[int, tuple[str, int]] = {}
     for i in range(len(own.codes)):
         x = _Own(own.order[i], own.codes[i], own.values[i])
