@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbob.auditing.concluding.summarise import Summary, summarise
+from plumbob.auditing.concluding.conclusion import Conclusion, conclude
+from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.costing.estimate import Estimate, estimate
 from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.planning.matrix import of_plan
@@ -26,14 +27,15 @@ from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
 from plumbob.auditing.planning.pre_training_check import precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
-from plumbob.auditing.running.expand import keyed, unmeasured, untried, versions
+from plumbob.auditing.running.expand import gaps, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
 from plumbob.auditing.running.open_data import Source, open_source, with_models
 from plumbob.auditing.running.schedule import pieces
 from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
-from plumbob.files import write_whole
+from plumbob.files import open_regular, read_regular, read_text, real, write_whole
+from plumbob.files import shown as short
 from plumbob.os_specific import lock
 from plumbob.report import assessment, page
 from plumbob.report import notebook as shown
@@ -55,10 +57,15 @@ class Result:
 
     folder: Path
     findings: tuple[Finding, ...]
-    summaries: tuple[Summary, ...]
+    conclusion: Conclusion
     notes: tuple[str, ...]
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """Every setting with a verdict on each column."""
+        return self.conclusion.summaries
 
     @property
     def report(self) -> Path:
@@ -72,10 +79,10 @@ class Result:
         return f"Result(folder={str(self.folder)!r}, {len(self.findings):,} findings)"
 
     def __str__(self) -> str:
-        return f"{shown.as_text(self.findings)}\nReport: {self.report}"
+        return f"{shown.as_text(self.findings, self.conclusion)}\nReport: {self.report}"
 
     def _repr_html_(self) -> str:
-        return shown.as_html(self.summaries)
+        return shown.as_html(self.conclusion)
 
 
 def run_audit(
@@ -167,7 +174,7 @@ def _found(
     if job.extras.transcripts is not None and job.source.alignment is not None:
         keep(job.source.alignment, transcript_path(job.extras.transcripts, "alignment"))
     job.store.opened()
-    if job.store.folder.parent.resolve() == folder.resolve():  # a shared store takes only what it saw computed
+    if real(job.store.folder.parent) == real(folder):  # a shared store takes only what it saw computed
         for finding in (one for one in earlier if one.address in wanted):  # of a store that is gone
             job.store.adopt(finding)
     lines = _Lines(folder, job.store, wanted)
@@ -186,16 +193,16 @@ def _found(
 
 
 def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], there: int) -> Result:
-    """Summarise: the verdicts and what the gate says of them, once for all reports."""
-    summaries = summarise(findings)
+    """Conclude: the verdicts and what the gate says of them, once for all reports."""
+    conclusion = conclude(findings, gaps(plan), plan.limit)
     gate = check_gate(plan)
     return Result(
         folder,
         tuple(findings),
-        tuple(summaries),
+        conclusion,
         (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
         there,
-        None if gate is None else gate.outcome(findings, summaries, unmeasured(plan)),
+        None if gate is None else gate.outcome(findings, conclusion),
     )
 
 
@@ -210,7 +217,7 @@ class _Lines:
     def extend(self) -> None:
         """Add what has come. The store has it on the disk already."""
         for path, content in zip(self._paths, self._ready(), strict=True):
-            with path.open("ab") as file:
+            with open_regular(path, append=True) as file:
                 file.write(content)
 
     def _ready(self) -> tuple[bytes, bytes]:
@@ -223,8 +230,8 @@ class _Lines:
 
 def _mend(path: Path, content: bytes) -> None:
     """Make a file hold this, in its place, for it may be locked; after a crash its end may be missing or torn."""
-    with path.open("ab") as file:
-        here = path.read_bytes()
+    with open_regular(path, append=True) as file:
+        here = read_regular(path)
         if not content.startswith(here):
             file.truncate(0)
             here = b""
@@ -233,9 +240,9 @@ def _mend(path: Path, content: bytes) -> None:
 
 def _check_store(store: Store, folder: Path) -> None:
     """Before anything is made: a store that can be one, and is not the audit's folder itself."""
-    if store.folder.resolve() == folder.resolve():
+    if real(store.folder) == real(folder):
         raise BadInput(f"{folder} cannot be both the audit's folder (--out) and the store (--store); name two")
-    if store.folder.parent.resolve() != folder.resolve():
+    if real(store.folder.parent) != real(folder):
         store.check()
 
 
@@ -246,7 +253,7 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     paths = {
         finding.key: sheet_path(gallery, finding.address) for finding in findings if finding.score.images is not None
     }
-    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
+    return {name: read_regular(path) for name, path in paths.items() if path.exists()}
 
 
 def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
@@ -269,13 +276,13 @@ def _claimed(folder: Path, plan: Plan, trust: Trust) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
-    with (folder / LINES).open("a") as lines:
+        raise BadInput(f"cannot make the folder {short(folder)}: {_reason(error)}; choose another (--out)") from error
+    with open_regular(folder / LINES, append=True) as lines:
         if not lock(lines):
             raise BadInput(f"another audit is writing to {folder}; wait for it or choose another folder (--out)")
         _check_folder(folder, plan, trust)  # again: somebody may have begun here meanwhile
         kept, text = folder / "plan.yaml", plan.to_yaml(folder)
-        if not kept.exists() or kept.read_text(encoding="utf-8") != text:  # a new audit, or another gate
+        if not kept.exists() or read_text(kept) != text:  # a new audit, or another gate
             write_whole(kept, text)
         yield
 
@@ -321,11 +328,11 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
         gate=result.gate,
         assessment="assessment.html",
     )
-    text = page.render(findings, about, result.summaries)
+    text = page.render(findings, about, result.conclusion)
     subject = assessment.subject(plan, source)
     write_whole(
         folder / "assessment.html",
-        assessment.render(subject, findings, made=surroundings, summaries=result.summaries),
+        assessment.render(subject, findings, made=surroundings, conclusion=result.conclusion),
     )
     write_whole(folder / "report.html", text)
 
@@ -350,7 +357,9 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        raise BadInput(f"cannot write to {folder}: {_reason(error)}; what was found before is kept") from error
+        place = Path(error.filename) if isinstance(error.filename, str) else folder
+        place = folder if real(place).is_relative_to(real(folder)) else place  # of a store elsewhere, say so
+        raise BadInput(f"cannot write to {short(place)}: {_reason(error)}; what was found before is kept") from error
 
 
 def _reason(error: OSError) -> str:

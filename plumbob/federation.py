@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plumbob.errors import BadInput, suggest
 
+FILLED = "filled"  # what a party seals of its columns: which cells were missing, and preparation filled them
 COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -53,6 +54,7 @@ class Table:
     notes: tuple[str, ...] = ()  # what preparation did, one sentence each, no raw values
     public: bool = False  # a published data set: pictures of its rows may be shown
     words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`; never part of a report
+    filled: BoolArray | None = None  # cells that were missing and preparation filled, rows x columns; None if none were
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,7 +63,18 @@ class Table:
     def rows(self, index: IntArray) -> Table:
         """The same table with the given rows, in the given order."""
         label = None if self.label is None else self.label[index]
-        return replace(self, values=self.values[index], label=label)
+        filled = None if self.filled is None else self.filled[index]
+        return replace(self, values=self.values[index], label=label, filled=filled)
+
+    def only(self, index: Sequence[int]) -> Table:
+        """The same rows, with some of the columns."""
+        columns, filled = tuple(self.columns[i] for i in index), self.filled
+        return replace(
+            self,
+            columns=columns,
+            values=self.values[:, index],
+            filled=None if filled is None else filled[:, index],
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,17 @@ class Party:
     name: str
     columns: tuple[Column, ...]
     values: FloatArray
+    filled: BoolArray | None = None  # as in a table
+
+    @classmethod
+    def holding(cls, name: str, table: Table) -> Party:
+        """A party with the columns of a table."""
+        return cls(name, table.columns, table.values, table.filled)
+
+    def rows(self, index: IntArray) -> Party:
+        """The same party, restricted to the given rows."""
+        filled = None if self.filled is None else self.filled[index]
+        return replace(self, values=self.values[index], filled=filled)
 
     def __post_init__(self) -> None:
         if self.values.shape[1] != len(self.columns):
@@ -146,7 +170,7 @@ class Federation:
 
     def rows(self, index: IntArray) -> Federation:
         """The same parties, restricted to the given rows."""
-        parties = tuple(replace(party, values=party.values[index]) for party in self.parties)
+        parties = tuple(party.rows(index) for party in self.parties)
         return replace(self, parties=parties, label=self.label[index])
 
 
@@ -179,7 +203,7 @@ def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Fed
                 )
             taken[name] = party
         index = [position[name] for name in names]
-        parties.append(Party(party, tuple(table.columns[i] for i in index), table.values[:, index]))
+        parties.append(Party.holding(party, table.only(index)))
     return Federation(tuple(parties), active, table.label, table.classes, table.notes)
 
 

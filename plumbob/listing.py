@@ -61,6 +61,7 @@ def _matrix() -> list[Entry]:
         | {"protocol": block.protocol, "phase": block.phase, "threat": row.threat, "role": row.role}
         | {"knows": list(row.knowledge), "fits": list(row.fits)}
         | {"why_not": {name: why for why, names in row.reasons for name in names}}
+        | {"addresses": {name: list(kinds) for name, kinds in row.addressed.items()}, "not_addressed": list(row.blind)}
         for block in matrix()
         for row in block.rows
     ]
@@ -68,7 +69,8 @@ def _matrix() -> list[Entry]:
 
 def _of_attack(attack: type[Attack]) -> Entry:
     needs = [kind.__name__ for kind in attack.requires]
-    return {"paper": attack.paper, "protocols": list(attack.protocols), "requires": needs}
+    addresses = list(map(str, attack.addresses))
+    return {"paper": attack.paper, "protocols": list(attack.protocols), "requires": needs, "addresses": addresses}
 
 
 def _of_threat(threat: Threat) -> Entry:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob import bundle
+from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray
@@ -100,6 +100,23 @@ class Threat:
         if len(colluding) == len(passive):
             raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
         return (active, *colluding, *([COORDINATOR] if self.corrupted else []))
+
+    def within(self, other: Threat) -> bool:
+        """Whether the same parties are curious in another threat, and know no less there.
+
+        >>> THREATS["active"].within(THREATS["active-auxiliary"]), THREATS["active-auxiliary"].within(THREATS["active"])
+        (True, False)
+        """
+        parties = ("colluding", "colluding_all_but", "corrupted", "active")
+        if any(getattr(self, name) != getattr(other, name) for name in parties):
+            return False
+        return all(_covers(other.grant(type(grant)), grant) for grant in self.grants)
+
+
+def _covers(more: Grant | None, grant: Grant) -> bool:
+    if isinstance(grant, AuxiliaryRows):
+        return isinstance(more, AuxiliaryRows) and more.count >= grant.count
+    return more is not None
 
 
 LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
@@ -272,7 +289,7 @@ class View:
         bundle.save(path, meta, arrays)
 
     @classmethod
-    def load(cls, path: Path, limit: int = bundle.LIMIT, trust: Trust = NO_CODE) -> View:
+    def load(cls, path: Path, limit: int = memory.LIMIT, trust: Trust = NO_CODE) -> View:
         """Read a view back. `trust` says whether networks of other packages that it names may be loaded."""
         meta, arrays = bundle.load(path, limit)
         if meta.get("kind") != "view":

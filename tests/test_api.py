@@ -86,7 +86,9 @@ def test_a_result_shows_itself_in_a_notebook_with_names_escaped(result: plumbob.
     assert "shop.member" in shown
     summary = result.summaries[0]
     verdict = replace(summary.verdicts[0], column="<script>alert(1)</script>")
-    risky = replace(result, summaries=(replace(summary, verdicts=(verdict,)),))
+    judged = result.conclusion.situations[0]
+    standing = replace(judged.standings[0], verdict=verdict)
+    risky = replace(result, conclusion=replace(result.conclusion, situations=(replace(judged, standings=(standing,)),)))
     assert "<script>" not in risky._repr_html_()
 
 

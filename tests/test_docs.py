@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.plan import DataPlan, PartyPlan, Plan, RulesPlan, ThreatPlan
 from plumbob.auditing.planning.plan_file import make_plan
@@ -222,11 +223,10 @@ def test_the_table_of_the_cut_layer_says_what_its_findings_say() -> None:
 
 def test_the_picture_in_the_readme_shows_the_committed_findings() -> None:
     """The report in the picture was made from docs/results/demo; its headline can be made again from there."""
-    from plumbob.auditing.concluding.summarise import summarise
     from plumbob.auditing.running.finding import read_findings
     from plumbob.report.answer import answers, overall
 
-    found = answers(summarise(read_findings(ROOT / "docs" / "results" / "demo" / "findings.jsonl")))
+    found = answers(conclude(read_findings(ROOT / "docs" / "results" / "demo" / "findings.jsonl")))
     assert overall(found) == "Yes: 21 of 30 columns leak"
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 from plumbob.cli import audit, init, other_commands  # noqa: F401  # importing a command adds it to the program
 from plumbob.cli.base import Interrupted, app, interrupt
 from plumbob.errors import BadInput
+from plumbob.files import wrong_path
 
 __all__ = ["app", "main"]
 TRACEBACK = "PLUMBOB_TRACEBACK"  # set it to see tracebacks of our own mistakes
@@ -35,6 +36,9 @@ def main() -> None:
             sys.exit(0)  # the reader left, which typer counts as a failure
         raise
     except Exception as error:
+        wrong = wrong_path(error) if isinstance(error, OSError) else None
+        if wrong is not None:  # whatever a path of the user's leads to, wherever it was opened
+            _stop(str(wrong), 2)
         if os.environ.get(TRACEBACK):
             raise
         _stop(_mistake(error), 70)

@@ -99,13 +99,13 @@ def prepare(
     cells = _without_gaps(cells, rules, where, notes)
     if rules.missing == "drop_rows":
         cells, target = _drop_rows(cells, target, len(frame), where, notes)
-    columns, values = _encode(cells, rules, notes)
+    columns, values, filled = _encode(cells, rules, notes)
     if not columns:
         raise BadInput(f"{where} has no columns usable as features; {_why_none(notes)}")
     _check_names(columns, where)
     classes = () if target is None else target.words
     codes = None if target is None else target.values.astype(np.int64)
-    return Table(name, tuple(columns), values, codes, classes, notes.all(), words=_spelt(cells, rules))
+    return Table(name, tuple(columns), values, codes, classes, notes.all(), words=_spelt(cells, rules), filled=filled)
 
 
 def complete_rows(
@@ -203,7 +203,7 @@ def _without_gap(cells: RecognisedColumn, rules: Rules, where: str, notes: _Note
         return cells
     how = "the median" if cells.kind in ("number", "date") else "the most frequent value"
     notes.sentence(f"column '{cells.name}': {count(gaps, 'missing value')} filled with {how}")
-    return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values))
+    return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values), filled=cells.missing)
 
 
 def _middle(cells: RecognisedColumn) -> float:
@@ -237,22 +237,27 @@ def _drop_rows(
 # encoding
 
 
-def _encode(cells: list[RecognisedColumn], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
-    """The final columns and their values in one array."""
+def _encode(
+    cells: list[RecognisedColumn], rules: Rules, notes: _Notes
+) -> tuple[list[Column], FloatArray, BoolArray | None]:
+    """The final columns, their values in one array, and which of these were filled."""
     cells = [_compact(one) for one in cells]
     kept = [one for one in cells if not _dropped_as_constant(one, rules, notes)]
     columns = [column for one in kept for column in _columns(one, rules, notes)]
     values = np.empty((len(cells[0].values) if cells else 0, len(columns)))
+    filled = np.zeros(values.shape, dtype=np.bool_) if any(one.filled is not None for one in kept) else None
     at = 0
     for one in kept:
+        width = len(one.words) if _is_onehot(one, rules) else 1
         if _is_onehot(one, rules):
-            for code in range(len(one.words)):
+            for code in range(width):
                 values[:, at + code] = one.values == code
-            at += len(one.words)
         else:
             values[:, at] = scale(one.values, columns[at].low, columns[at].high)
-            at += 1
-    return columns, values
+        if filled is not None and one.filled is not None:
+            filled[:, at : at + width] = one.filled[:, None]
+        at += width
+    return columns, values, filled
 
 
 def _spelt(cells: Sequence[RecognisedColumn], rules: Rules) -> dict[str, str]:

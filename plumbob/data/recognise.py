@@ -62,13 +62,14 @@ class RecognisedColumn:
     values: FloatArray
     words: tuple[str, ...] = ()  # sorted; a value is an index into them
     remark: str = ""  # how it was recognised, where that is not plain
+    filled: BoolArray | None = None  # cells that were missing and have a value now; None if none have
 
     @property
     def missing(self) -> BoolArray:
         return np.isnan(self.values)
 
     def rows(self, keep: BoolArray) -> RecognisedColumn:
-        return replace(self, values=self.values[keep])
+        return replace(self, values=self.values[keep], filled=None if self.filled is None else self.filled[keep])
 
 
 def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> RecognisedColumn:

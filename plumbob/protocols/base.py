@@ -12,7 +12,7 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.federation import FILLED, Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols.shared.networks import check_networks
@@ -200,7 +200,7 @@ def predict(
     columns = column_positions(federation)
     parts: dict[str, dict[str, Array]] = {}
     for party in federation.parties:
-        log.seal(party.name, "columns", party.values)
+        _seal_columns(log, party)
         parts[party.name] = {
             name: log.send(COORDINATOR, party.name, "setup", 0, name, array)
             for name, array in model.part(columns[party.name]).items()
@@ -260,11 +260,18 @@ def opened(name: str, federation: Federation, others: Federation) -> Transcript:
     parties = tuple(party.name for party in federation.parties)
     log = Transcript(name, federation.active, parties, federation.features, federation.classes)
     for party in federation.parties:
-        log.seal(party.name, "columns", party.values)
+        _seal_columns(log, party)
     log.seal(federation.active, "label", federation.label)
     log.seal(COORDINATOR, "other rows", others.values)
     log.seal(COORDINATOR, "other labels", others.label)
     return log
+
+
+def _seal_columns(log: Transcript, party: Party) -> None:
+    """What a party holds, and which of it was missing: no message and no view tells the others that."""
+    log.seal(party.name, "columns", party.values)
+    if party.filled is not None:
+        log.seal(party.name, FILLED, party.filled)
 
 
 def note(log: Transcript, party: str, name: str, array: Array) -> None:

@@ -7,6 +7,7 @@ it is loaded, nothing is unpickled, no path leads out of the folder, and every e
 from __future__ import annotations
 
 import math
+import os
 import re
 import tokenize
 from collections.abc import Mapping
@@ -16,12 +17,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from plumbob import bundle
+from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Federation
-from plumbob.files import parse_json
+from plumbob.files import open_regular, parse_json, read_text, real, shown
 from plumbob.protocols.base import note, opened
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
@@ -43,7 +44,7 @@ def is_recording(path: Path) -> bool:
     return path.is_dir() and manifest.is_file() and "arrays" not in _manifest(path)
 
 
-def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
+def read_recording(path: Path, limit: int = memory.LIMIT) -> Transcript:
     """Read the transcript from the files of a folder."""
     manifest = _manifest(path)
     files = _Files(path, limit)
@@ -79,9 +80,8 @@ def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
 def _manifest(path: Path) -> dict[str, Any]:
     file = path / "manifest.json"
     try:
-        if file.stat().st_size > bundle.MANIFEST_LIMIT:
-            raise BadInput(f"{path}: manifest.json is larger than {bundle.MANIFEST_LIMIT:,} bytes")
-        manifest = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+        text = read_text(file, f"{shown(path)}: manifest.json", most=bundle.MANIFEST_LIMIT)
+        manifest = parse_json(text, parse_constant=_no_number)
     except OSError as error:
         raise BadInput(f"{path}: manifest.json is missing or cannot be read") from error
     except (ValueError, RecursionError) as error:
@@ -165,20 +165,19 @@ class _Files:
     """The arrays of one folder, up to a limit in bytes."""
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self._folder, self._limit, self._left = folder.resolve(), limit, limit
+        self._folder, self._limit, self._left = real(folder), limit, limit
+        self._room = 0  # bytes of memory that were free when the first large array came
 
     def numbers(self, where: str, name: Any) -> Array:
         """One array of finite numbers."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadInput(f"{where}: expected the name of a .npy file in the folder, got {name!r}"[:300])
         path = self._folder / name
-        if not path.resolve().is_relative_to(self._folder):
+        if not real(path).is_relative_to(self._folder):
             raise BadInput(f"{where}: '{name}' leads out of the folder")
-        if path.exists() and not path.is_file():
-            raise BadInput(f"{where}: '{name}' is not a regular file")
         try:
-            with path.open("rb") as file:
-                self._check(where, name, file, path.stat().st_size)
+            with open_regular(path, f"{where}: '{name}'") as file:
+                self._check(where, name, file, os.fstat(file.fileno()).st_size)
                 array = np.lib.format.read_array(file, allow_pickle=False)
         except OSError as error:
             raise BadInput(f"{where}: '{name}' is missing or cannot be read") from error
@@ -203,4 +202,8 @@ class _Files:
         self._left -= announced
         if self._left < 0:
             raise BadInput(f"{where}: the arrays take more than the limit of {self._limit:,} bytes")
+        need = self._limit - self._left + bundle.COPIES * math.prod(shape) * max(8, kind.itemsize)
+        if need > memory.NEVER_REFUSED_BYTES:
+            self._room = self._room or memory.available()
+            memory.check(f"{where}: the recording up to '{name}'", need, room=self._room)
         file.seek(0)

@@ -53,7 +53,7 @@ def federation_of(active: str, columns: Mapping[str, Any], label: Any, rules: Ru
         parties.append(Party(active, (), np.zeros((len(codes), 0))))
     for name, values in columns.items():
         table = prepare(frame_of(values, f"party '{name}'"), name=name, rules=rules, where=f"party '{name}'")
-        parties.append(Party(name, table.columns, table.values))
+        parties.append(Party.holding(name, table))
         notes += table.notes
     return Federation(tuple(parties), active, codes, classes, tuple(notes))
 

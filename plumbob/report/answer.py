@@ -1,7 +1,8 @@
-"""What a report says, apart from how it looks: the worst case of every column and the sentences about it.
+"""What a report says, apart from how it looks: every situation that was asked for, and the sentences about it.
 
-A defender cares for the strongest attack, so a column is named by its worst verdict over all attacks and shares of
-unknown columns that were tried. The page and the terminal both speak through this module.
+A defender cares for the strongest attack, so a column is named by its worst verdict over all attacks and shares of unknown
+columns that were tried. The page, the terminal and the assessment speak through this module; what is true they read from
+`concluding.conclusion`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.auditing.concluding.inconclusive import inconclusive
-from plumbob.auditing.concluding.summarise import (
-    NOT_KNOWN,
-    SHARES,
-    UNPROVEN,
-    Situation,
-    Summary,
-    Verdict,
-    group,
-    situation_of,
-)
+from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
+from plumbob.auditing.concluding.judging import LABEL, SHARES, UNPROVEN, whole_percent
+from plumbob.auditing.concluding.summarise import Situation, Summary, group
 from plumbob.errors import one_line
-from plumbob.scoring.leak_levels import Level, worst
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS
 
-LEVEL_WORDS = {Level.EXACT: "recovered", Level.LEAK: "leaking", Level.ORDER: "order only", Level.NONE: "no leak"}
-LEVEL_ICONS = {Level.EXACT: "◆", Level.LEAK: "●", Level.ORDER: "▲", Level.NONE: "○"}  # as charts draw them
+LEVEL_WORDS = {
+    Level.EXACT: "recovered",
+    Level.EXACT_FOR_SOME: "recovered for some",
+    Level.LEAK: "leaking",
+    Level.ORDER: "order only",
+    Level.UNDECIDED: "undecided",
+    Level.NOT_TESTED: "not tested",
+    Level.NONE: "no leak",
+}
+LEVEL_ICONS = {  # as charts draw them
+    Level.EXACT: "◆",
+    Level.EXACT_FOR_SOME: "◈",
+    Level.LEAK: "●",
+    Level.ORDER: "▲",
+    Level.UNDECIDED: "◐",
+    Level.NOT_TESTED: "□",
+    Level.NONE: "○",
+}
 BASELINES = {
     "uniform": "uniform guess",
     "normal": "normal guess",
@@ -63,55 +72,46 @@ class _Placed:
 
 
 @dataclass(frozen=True)
-class ColumnAnswer(_Placed):
-    """The worst that happens to one column."""
-
-    attack: str
-    unknown: float
-    metric: str
-    rows: int
-    verdict: Verdict
-
-    @property
-    def level(self) -> Level:
-        return self.verdict.level
-
-    @property
-    def words(self) -> str:
-        return self.verdict.words
+class ColumnAnswer(_Placed, Standing):
+    """The worst that is known of one column, in words."""
 
     @property
     def badge(self) -> str:
         """The level in a word or two; two values have no order."""
-        if self.words == NOT_KNOWN:
-            return NOT_KNOWN
         return "high or low only" if self.level is Level.ORDER and self.verdict.two_values else LEVEL_WORDS[self.level]
 
     @property
-    def severity(self) -> tuple[int, float]:
-        return self.level.rank, self.verdict.gain
+    def is_label(self) -> bool:
+        return self.verdict.column == LABEL
 
 
 @dataclass(frozen=True)
 class Answer(_Placed):
-    """All that was found in one situation, columns worst first."""
+    """All that is known in one situation."""
 
-    columns: tuple[ColumnAnswer, ...]
-    summaries: tuple[Summary, ...]
+    judged: Judged
 
     @property
-    def level(self) -> Level:
-        return worst(one.level for one in (*self.columns, *([self.label] if self.label else [])))
+    def every(self) -> tuple[ColumnAnswer, ...]:
+        """Columns, worst first, then the label."""
+        return tuple(ColumnAnswer(**vars(one)) for one in self.judged.standings)
+
+    @property
+    def columns(self) -> tuple[ColumnAnswer, ...]:
+        return tuple(one for one in self.every if not one.is_label)
 
     @property
     def label(self) -> ColumnAnswer | None:
-        """The worst that happens to the label, judged like a column; nothing where it is not learnt beyond chance."""
-        told = [
-            ColumnAnswer(self.situation, s.setting.attack, s.setting.unknown, "labels", s.rows, s.label)
-            for s in self.summaries
-            if s.label is not None and s.label.level.leaks
-        ]
-        return max(told, key=lambda one: one.severity, default=None)
+        """What is known of the label, where it is hidden from the curious."""
+        return next((one for one in self.every if one.is_label), None)
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        return self.judged.summaries
+
+    @property
+    def level(self) -> Level:
+        return self.judged.level
 
     @property
     def counts(self) -> dict[Level, int]:
@@ -129,23 +129,18 @@ class Answer(_Placed):
         return sum(number for level, number in self.counts.items() if level.leaks)
 
     @property
-    def headline(self) -> str:
-        total = len(self.columns)
-        if not self.leaking and self.label:
-            rest = "it is not known what leaks of" if self.inconclusive else "no leak was found in"
-            return f"Yes: the label leaks to {self.learner}; {rest} {count(total, self.noun)}"
-        if not self.leaking and self.inconclusive:
-            return f"Inconclusive: no attack here covers this setup; nothing was found in {count(total, self.noun)}"
-        if not self.leaking:
-            return f"No leak above baseline was found in {count(total, self.noun)}"
-        verb = "leaks" if self.leaking == 1 else "leak"
-        too = ", and the label" if self.label else ""
-        return f"Yes: {self.leaking} of {count(total, self.noun)} {verb} to {self.learner}{too}"
+    def untested(self) -> str:
+        """Why no attack was run, in words; empty where one was."""
+        gap = self.judged.gap
+        if gap is None:
+            return ""
+        return f"{'Not tested' if gap.meaningful else 'Not needed'}: {gap.why}"
 
     @property
-    def inconclusive(self) -> bool:
-        """Whether no attack covers the situation, so that no leak found means nothing."""
-        return inconclusive(self.summaries)
+    def headline(self) -> str:
+        if self.untested:
+            return self.untested
+        return _headline(self.every, self.noun, f" to {self.learner}")
 
     @property
     def breakdown(self) -> str:
@@ -154,11 +149,14 @@ class Answer(_Placed):
         exact = {"branches": "placed on the right side of every threshold", "orders": "with the bin of every row known"}
         words = {
             Level.EXACT: exact.get(kinds.pop(), "recovered exactly") if len(kinds) == 1 else "recovered exactly",
+            Level.EXACT_FOR_SOME: "recovered exactly for some people",
             Level.LEAK: "guessed better than any baseline",
             Level.ORDER: "with high values told from low ones only"
             if all(column.verdict.two_values for column in self.columns if column.level is Level.ORDER)
             else "in the order of their rows only",
-            Level.NONE: "of which nothing is known" if self.inconclusive else "without a leak above baseline",
+            Level.UNDECIDED: "undecided",
+            Level.NOT_TESTED: "not tested",
+            Level.NONE: f"without a leak above {_limit(self.columns)} %",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
         said = f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
@@ -173,11 +171,12 @@ class Answer(_Placed):
         return tuple(sorted({summary.setting.unknown for summary in self.summaries}))
 
 
-def answers(summaries: Iterable[Summary]) -> list[Answer]:
-    """One answer per situation, the worst first."""
-    places = group(summaries, lambda s: situation_of(s.setting))
-    found = [Answer(place, tuple(_columns(place, parts)), tuple(parts)) for place, parts in places.items()]
-    return sorted(found, key=lambda a: (a.level.rank, a.leaking / max(1, len(a.columns))), reverse=True)
+def answers(conclusion: Conclusion) -> list[Answer]:
+    """One answer for every situation that was asked for, the worst first."""
+    found = [Answer(judged.situation, judged) for judged in conclusion.situations]
+    return sorted(
+        found, key=lambda a: (a.judged.counts, a.level.rank, a.leaking / max(1, len(a.columns))), reverse=True
+    )
 
 
 def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
@@ -189,25 +188,68 @@ def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
 
 
 def overall(found: Sequence[Answer]) -> str:
-    """The first sentence of a report, without its full stop."""
+    """The first sentence of a report, without its full stop: the worst of all situations that were asked for."""
     if not found:
         return "Nothing was measured, so there is no answer"
     if len(found) == 1:
         return found[0].headline
-    bare = [answer for answer in found if not defended(answer.situation.defence)]
-    columns = worst_columns(bare or found)
-    leaking = sum(column.level.leaks for column in columns)
-    label_too = any(answer.label for answer in bare or found)
-    unknown = sum(answer.inconclusive for answer in bare or found)
-    if not leaking and label_too:
-        rest = "it is not known what leaks of" if unknown else "no leak was found in"
-        return f"Yes: the label leaks; {rest} {count(len(columns), nouns(found))}"
-    if not leaking and unknown:
-        return f"Inconclusive: no attack here covers {unknown} of {count(len(bare or found), 'situation')}"
-    if not leaking:
-        return f"No leak above baseline was found in any of the {len(found)} situations tested"
-    said = f"Yes: {leaking} of {count(len(columns), nouns(found))} {'leaks' if leaking == 1 else 'leak'}"
-    return f"{said}, and the label" if label_too else said
+    meant = [answer for answer in found if answer.judged.counts]
+    tested = [answer for answer in meant if not answer.untested]
+    missing = len(meant) - len(tested)
+    rest = (
+        f"; {missing} of {count(len(meant), 'situation')} {'was' if missing == 1 else 'were'} not tested"
+        if missing
+        else ""
+    )
+    if not tested:
+        return f"Not known: no attack of this plan applies in any of {count(len(meant), 'situation')}"
+    told = group(
+        (one for answer in tested for one in answer.every), lambda one: (one.situation.data, one.verdict.column)
+    )
+    worsts = [max(parts, key=lambda one: one.severity) for parts in told.values()]
+    where = f" in at least one of {count(len(tested), 'situation')}" if len(tested) > 1 else ""
+    return f"{_headline(worsts, nouns(tested), '', where)}{rest}"
+
+
+def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = "") -> str:
+    """How many columns leak and whether the label does; else what is known instead."""
+    columns = [one for one in found if not one.is_label]
+    target = next((one for one in found if one.is_label), None)
+    leaking = sum(one.level.leaks for one in columns)
+    label_leaks = target is not None and target.level.leaks
+    unknown = _unknown_words(columns, target)
+    if leaking:
+        said = f"Yes: {leaking} of {count(len(columns), noun)} {'leaks' if leaking == 1 else 'leak'}{whom}"
+        said += ", and the label" if label_leaks else ""
+        return f"{said}{where}{f'; {unknown}' if unknown else ''}"
+    if label_leaks:
+        rest = unknown or f"no leak above {_limit(columns)} % was found in {count(len(columns), noun)}"
+        return f"Yes: the label leaks{whom}{where}; {rest}"
+    if unknown:
+        return f"Not known: no leak was found, but {unknown}"
+    every = [*columns, *([target] if target else [])]
+    also = " and the label" if target and columns else ""
+    what = f"{count(len(columns), noun)}{also}" if columns else "the label"
+    return f"No leak above {_limit(every)} % in {what}"
+
+
+def _unknown_words(columns: Sequence[ColumnAnswer], target: ColumnAnswer | None) -> str:
+    """How many of the targets are not known, by reason."""
+    parts = []
+    for level in (Level.UNDECIDED, Level.NOT_TESTED):
+        number = sum(one.level is level for one in columns)
+        verb = "is" if number == 1 else "are"
+        if number:
+            whom = f"all {number}" if number == len(columns) > 1 else f"{number} of {len(columns)}"
+            parts.append(f"{whom} {verb} {level.value}")
+        if target is not None and target.level is level:
+            parts.append(f"the label is {level.value}")
+    return sentence_list(parts)
+
+
+def _limit(found: Iterable[ColumnAnswer]) -> int:
+    """The largest detection limit of some columns, in percent."""
+    return whole_percent(max((one.verdict.unseen or 0.0 for one in found if one.level is Level.NONE), default=0.0))
 
 
 def nouns(found: Iterable[Answer]) -> str:
@@ -236,6 +278,8 @@ def labels(answer: Answer) -> str:
 
 def how(answer: Answer) -> str:
     """By which attack, and how exactly at worst."""
+    if answer.untested:
+        return ""
     if not answer.leaking:
         limits = {s.setting.attack: s.untried.why for s in answer.summaries if s.untried}
         spoke = dict.fromkeys(s.setting.attack for s in answer.summaries if s.claims and s.setting.attack not in limits)
@@ -258,6 +302,8 @@ def how(answer: Answer) -> str:
 
 def sure(answer: Answer) -> str:
     """On how much evidence the answer stands."""
+    if answer.untested:
+        return ""
     trials = sorted({summary.trials for summary in answer.summaries})
     rows = sorted({summary.rows for summary in answer.summaries})
     words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
@@ -268,10 +314,10 @@ def sure(answer: Answer) -> str:
             times = f"{strongest.recovered} of {strongest.trials} trials"
         words += f" The worst {answer.noun} was recovered in {times}."
     elif strongest:
-        low, high = strongest.gain - strongest.margin, min(1.0, strongest.gain + strongest.margin)
+        low, high = strongest.low, strongest.high
         words += f" Largest gain over guessing: {percent(strongest.gain)}"
         words += f" (95 % interval {percent(low)} to {percent(high)})."
-        if strongest.level in (Level.NONE, Level.ORDER) and low > 0:
+        if strongest.level.rank < Level.LEAK.rank and low > 0:
             words += f" That {UNPROVEN}, so it does not count as a leak of values."
     if trials[0] == 1:
         words += " One trial shows the error of sampling rows only; run more before you rely on it."
@@ -280,6 +326,8 @@ def sure(answer: Answer) -> str:
 
 def scope(answer: Answer) -> str:
     """Which share of the columns was unknown, where more than one answer hides behind the headline."""
+    if answer.untested:
+        return ""
     shares, cells = answer.shares, "pixels" if answer.noun == "tile" else "columns"
     shifting = any(len(summary.verdicts) > summary.unknown_columns for summary in answer.summaries)
     if len(shares) > 1:
@@ -365,26 +413,16 @@ def sentence_list(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
-def _columns(place: Situation, summaries: Sequence[Summary]) -> list[ColumnAnswer]:
-    cases = (
-        ColumnAnswer(place, s.setting.attack, s.setting.unknown, s.metric, s.rows, verdict)
-        for s in ([s for s in summaries if s.claims] or summaries)
-        for verdict in s.verdicts
-    )
-    each = (max(parts, key=lambda c: c.severity) for parts in group(cases, lambda c: c.verdict.column).values())
-    return sorted(each, key=lambda c: c.severity, reverse=True)
-
-
 def _threat_words(name: str) -> tuple[str, str]:
     summary = THREATS[name].summary if name in THREATS else plain(name)
     who, _, knows = summary.partition(", which ")
     return who, knows
 
 
-def _worst_case(worst: ColumnAnswer, noun: str) -> str:
-    verdict, name = worst.verdict, short(worst.verdict.column)
-    if worst.metric in SHARES:
-        what = "its branches right" if worst.metric == "branches" else "the rows spoken of in the right bin"
+def _worst_case(column: ColumnAnswer, noun: str) -> str:
+    verdict, name = column.verdict, short(column.verdict.column)
+    if column.metric in SHARES:
+        what = "its branches right" if column.metric == "branches" else "the rows spoken of in the right bin"
         return f"Worst {noun}: {name}, {percent(verdict.exact)} of {what}."
     if verdict.level is Level.EXACT:
         return f"Worst {noun}: {name}, recovered exactly."

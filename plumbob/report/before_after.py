@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import Frontier
+from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.report import charts
 from plumbob.report.answer import Answer, ColumnAnswer, count, percent, sentence_list, short
 from plumbob.report.charts import Axis
@@ -42,8 +43,12 @@ def remains(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], defence: str) ->
     leaked = sum(before.level.leaks for before, _ in pairs)
     left = [after for _, after in pairs if after.level.leaks]
     said = f"Without defence {leaked} of {count(len(pairs), 'column')} leak, with {defence} {len(left)}."
+    unknown = sum(not after.level.known for _, after in pairs)
+    if not left and unknown:
+        return f"{said} What remains is not known: {unknown} of {len(pairs)} are undecided or not tested."
     if not left:
-        return f"{said} What remains: no leak above baseline was found."
+        unseen = whole_percent(max(after.verdict.unseen or 0.0 for _, after in pairs))
+        return f"{said} What remains: no leak above {unseen} % in any column."
     worst = sorted(left, key=lambda c: c.severity, reverse=True)[:3]
     named = sentence_list([f"{short(c.verdict.column)} ({c.badge}, {percent(c.verdict.gain)})" for c in worst])
     more = f" and {len(left) - len(worst)} more" if len(left) > len(worst) else ""
@@ -79,8 +84,8 @@ def _dumbbells(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], x: Axis, titl
         tip = f"{name}: {before.words} without defence; {after.words} with it"
         parts.append(charts._text(left - 8, y + 4, charts.fit(name, left - 10), "name end", title=name))
         parts.append(Markup('<path class="zero" d="M{:.1f} {:.1f}H{:.1f}"/>').format(start, y, end))
-        parts.append(charts.marker("tick", start, y, 4.5, f"mark {before.level}", tip))
-        parts.append(charts.marker(charts.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level}", tip))
+        parts.append(charts.marker("tick", start, y, 4.5, f"mark {before.level.css}", tip))
+        parts.append(charts.marker(charts.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level.css}", tip))
         parts.append(charts._text(right + 8, y + 4, text, "value"))
     return charts._svg(bottom + 44, title, parts)
 

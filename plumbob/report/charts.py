@@ -21,7 +21,16 @@ SIZE = 12.0  # of the text, in units of the view box
 STYLES = 6  # series colours in the style sheet
 DASHES = ("2 3", "7 4", "7 3 2 3", "12 4", "4 2", "1 5")
 SERIES_SHAPES = ("circle", "square", "triangle", "diamond")  # of lines, which are named where they end
-LEVEL_SHAPES = {Level.EXACT: "diamond", Level.LEAK: "circle", Level.ORDER: "triangle", Level.NONE: "ring"}
+LEVEL_SHAPES = {
+    Level.EXACT: "diamond",
+    Level.EXACT_FOR_SOME: "jewel",
+    Level.LEAK: "circle",
+    Level.ORDER: "triangle",
+    Level.UNDECIDED: "half",
+    Level.NOT_TESTED: "box",
+    Level.NONE: "ring",
+}
+HOLLOW = {"ring": "circle", "box": "square"}  # shapes that are drawn as outlines of others
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Spot:
     x: Point  # its `x` is not used: a value across with its interval
     y: Point
     shape: str
-    level: str
+    level: Level
     name: str = ""
     faded: bool = False
     chosen: bool = False
@@ -222,7 +231,7 @@ def scatter(dots: Sequence[Dot], x: Axis, y: Axis, label: str) -> Markup:
     parts = [_y_axis(y, left, right, top, bottom), _x_axis(x, left, right, bottom)]
     for dot in dots:
         at = (x.place(dot.x, left, right), y.place(dot.y, bottom, top))
-        parts.append(marker(LEVEL_SHAPES[dot.level], *at, 5, f"mark {dot.level}", dot.title))
+        parts.append(marker(LEVEL_SHAPES[dot.level], *at, 5, f"mark {dot.level.css}", dot.title))
     return _svg(height, label, parts)
 
 
@@ -245,14 +254,14 @@ def spot_chart(spots: Sequence[Spot], guesses: Sequence[tuple[str, float]], x: A
     return _svg(height, label, parts)
 
 
-def gain_bar(gain: float, margin: float, level: Level, title: str) -> Markup:
+def gain_bar(gain: float, ends: tuple[float, float], level: Level, title: str) -> Markup:
     """A gain from 0 to 1 with its interval, small enough for a table cell."""
-    value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, gain - margin, gain + margin))
+    value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, *ends))
     return Markup(
         '<svg class="gain" viewBox="0 0 104 14" role="img" aria-label="{t}">'
         '<path class="track" d="M2 7h100"/><rect class="{l}" x="2" y="3" width="{v}" height="8"/>'
         '<path class="err" d="M{a} 7H{b}M{a} 4v6M{b} 4v6"/></svg>'
-    ).format(t=title, l=level, v=_n(value), a=_n(low + 2), b=_n(high + 2))
+    ).format(t=title, l=level.css, v=_n(value), a=_n(low + 2), b=_n(high + 2))
 
 
 def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -> Markup:
@@ -263,12 +272,20 @@ def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -
         "triangle": f"M{_n(x)} {_n(y - 1.2 * r)}l{_n(1.2 * r)} {_n(2.1 * r)}h{_n(-2.4 * r)}Z",
         "upended": f"M{_n(x)} {_n(y + 1.2 * r)}l{_n(-1.2 * r)} {_n(-2.1 * r)}h{_n(2.4 * r)}Z",
         "tick": f"M{_n(x - 1)} {_n(y - 1.4 * r)}h2v{_n(2.8 * r)}h-2Z",
-        "diamond": f"M{_n(x)} {_n(y - 1.35 * r)}l{_n(1.35 * r)} {_n(1.35 * r)}l{_n(-1.35 * r)} {_n(1.35 * r)}"
-        f"l{_n(-1.35 * r)} {_n(-1.35 * r)}Z",
+        "diamond": _diamond(x, y, 1.35 * r),
+        "jewel": "".join(_diamond(x, y, part * r) for part in (1.5, 1.05, 0.6)),
+        "half": f"M{_n(x - r)} {_n(y)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0Z"
+        f"M{_n(x)} {_n(y - 0.7 * r)}a{_n(0.7 * r)} {_n(0.7 * r)} 0 0 1 0 {_n(1.4 * r)}Z",
     }
-    hollow = " hollow" if shape == "ring" else ""
-    d = paths["circle" if shape == "ring" else shape]
-    return Markup('<path class="{}{}" d="{}"><title>{}</title></path>').format(classes, hollow, d, title)
+    hollow = " hollow" if shape in HOLLOW else ""
+    d = paths[HOLLOW.get(shape, shape)]
+    drawn = Markup('<path class="{}{}" fill-rule="evenodd" d="{}"><title>{}</title></path>')
+    return drawn.format(classes, hollow, d, title)
+
+
+def _diamond(x: float, y: float, r: float) -> str:
+    side = _n(r)
+    return f"M{_n(x)} {_n(y - r)}l{side} {side}l-{side} {side}l-{side} -{side}Z"
 
 
 def spread(places: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
@@ -310,10 +327,10 @@ def _spot(spot: Spot, across: float, up: float, x: Axis, y: Axis, frame: tuple[f
     low, high = x.place(spot.x.low, left, right), x.place(spot.x.high, left, right)
     least, most = y.place(spot.y.low, bottom, top), y.place(spot.y.high, bottom, top)
     whisker = Markup('<path class="thin {}" d="M{} {}H{}M{} {}V{}"/>')
-    drawn = whisker.format(spot.level, _n(low), _n(up), _n(high), _n(across), _n(least), _n(most))
+    drawn = whisker.format(spot.level.css, _n(low), _n(up), _n(high), _n(across), _n(least), _n(most))
     if spot.chosen:
         drawn += Markup('<circle class="ring" cx="{}" cy="{}" r="9"/>').format(_n(across), _n(up))
-    drawn += marker(spot.shape, across, up, 4.5, f"mark {spot.level}", spot.y.title)
+    drawn += marker(spot.shape, across, up, 4.5, f"mark {spot.level.css}", spot.y.title)
     return Markup('<g class="faded">{}</g>').format(drawn) if spot.faded else drawn
 
 

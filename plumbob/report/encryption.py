@@ -70,10 +70,8 @@ def _power(answer: Answer) -> int:
 def _helps(cipher: str, scenes: Sequence[Answer]) -> str:
     """Whether what was learnt was learnt in spite of it."""
     worst = max(scenes, key=lambda answer: (answer.level.rank, answer.leaking, -_power(answer)), default=None)
-    if worst is not None and not worst.leaking and worst.inconclusive:
-        return "Inconclusive: no attack here covers this setup, so nothing is known of what leaks."
     if worst is None or not worst.leaking:
-        return "No attack that was tried learnt anything; that is no proof."
+        return f"{worst.headline}." if worst is not None else "Nothing was tested."
     learnt = f"of {count(len(worst.columns), worst.noun)}, {worst.breakdown}"
     who = worst.learner
     return f"It does not help against {who}: {learnt}" if cipher not in UNENCRYPTED else f"What {who} learns: {learnt}"

@@ -8,9 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from plumbob.auditing.concluding.summarise import SHARES, Summary, group
+from plumbob.auditing.concluding.judging import SHARES
+from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.report import charts
-from plumbob.report.answer import Answer, ColumnAnswer, baseline_words, count, label, number, percent, short
+from plumbob.report.answer import (
+    LEVEL_WORDS,
+    Answer,
+    ColumnAnswer,
+    baseline_words,
+    count,
+    label,
+    number,
+    percent,
+    short,
+)
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
 from plumbob.scoring.leak_levels import Level
 from plumbob.scoring.metrics import rank_correlation
@@ -55,7 +66,7 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
         if not shown:
             continue
         heading = where_words(answer, found)
-        low = 0.0 if all(c.verdict.gain - c.verdict.margin >= 0 for c in shown) else LOWEST_GAIN
+        low = 0.0 if all(c.verdict.low >= 0 for c in shown) else LOWEST_GAIN
         axis = Axis("gain over the best baseline", low, 1.0, percent=True)
         drawing = charts.bar_chart([_column_bar(c) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
         caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} above baseline."
@@ -208,16 +219,15 @@ def _share(summary: Summary) -> float:
 
 def _column_bar(column: ColumnAnswer) -> Bar:
     verdict, name = column.verdict, short(column.verdict.column)
-    gain = f"gain {percent(verdict.gain)} ± {percent(verdict.margin)}"
+    gain = f"gain {percent(verdict.gain)}, {percent(verdict.low)} to {percent(verdict.high)}"
     title = f"{name}: {column.words} ({label(column.attack)}; {gain})"
-    low, high = verdict.gain - verdict.margin, min(1.0, verdict.gain + verdict.margin)
-    return Bar(name, verdict.gain, low, high, _gain_text(column), title, column.level)
+    return Bar(name, verdict.gain, verdict.low, verdict.high, _gain_text(column), title, column.level.css)
 
 
 def _gain_text(column: ColumnAnswer) -> str:
-    words = {Level.EXACT: " exact", Level.ORDER: " order", Level.LEAK: "", Level.NONE: " no leak"}
     gain = column.verdict.gain
-    return ("< −100 %" if gain < -1 else percent(gain)) + words[column.level]
+    said = "" if column.level is Level.LEAK else f" {LEVEL_WORDS[column.level]}"
+    return ("< −100 %" if gain < -1 else percent(gain)) + said
 
 
 def _correlation(columns: Sequence[ColumnAnswer], values: Sequence[float], name: str, heading: str) -> Markup:

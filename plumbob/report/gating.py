@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
+from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.concluding.summarise import Situation
 from plumbob.auditing.planning.gate import COLUMNS, Breach, Check, Outcome
 from plumbob.report import answer as words
@@ -22,7 +23,14 @@ from plumbob.report.terminal import say
 from plumbob.scoring.leak_levels import Level
 
 SHOWN = 10  # sentences a terminal shows; JSON and JUnit have all
-HOW = {Level.EXACT: "recovered exactly", Level.LEAK: "leaks", Level.ORDER: "the order of its rows leaks"}
+HOW = {
+    Level.EXACT: "is recovered exactly",
+    Level.EXACT_FOR_SOME: "is recovered exactly for some people",
+    Level.LEAK: "leaks",
+    Level.ORDER: "leaks the order of its rows",
+    Level.UNDECIDED: "is undecided",
+    Level.NOT_TESTED: "was not tested",
+}
 TOLD_APART = "has its high values told from its low ones"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -40,8 +48,8 @@ def print_gate(found: Outcome, console: Console) -> None:
     if bare and any(words.defended(check.situation.defence) for check in checks):
         hint = "Every defence of the plan is checked, none as well: leave it out if it only serves to compare."
         say(console, f"  {hint}", whole=True)
-    for place in found.untried:
-        say(console, f"  Not checked, since {place.why}: {words.plain(place.what)}.", "dim", whole=True)
+    for gap in found.gaps:
+        say(console, f"  {words.plain(gap.words)}.", "dim", whole=True)
 
 
 def sentences(checks: Sequence[Check]) -> list[str]:
@@ -71,7 +79,8 @@ def _what(check: Check, breach: Breach) -> str:
     if measure.counts:
         assert breach.level is not None
         how = TOLD_APART if breach.level is Level.ORDER and breach.two_values else HOW[breach.level]
-        return f"column {words.short(breach.column)} {how}{by}, gain {shown}{share}"
+        target = breach.column if breach.column == LABEL else f"column {words.short(breach.column)}"
+        return f"{target} {how}{by}, gain {shown}{share}"
     if breach.column:
         return f"column {words.short(breach.column)} has the gain {shown}{by}{share}"
     if measure.more_is_better:
@@ -83,7 +92,7 @@ def _unmeasured(measure: str) -> str:
     if measure == "min_accuracy":
         return "not measured, since the model did not learn in this audit"
     if measure in COLUMNS:
-        return "inconclusive, since no attack here covers this setup"
+        return "not tested, so not known to be safe"
     return "not measured, since no attack here guesses labels"
 
 
@@ -132,7 +141,7 @@ def gate_section(found: Outcome) -> GateSection:
             )
             for check in found.checks
         ),
-        tuple(words.plain(place.what) for place in found.untried),
+        tuple(words.plain(gap.words) for gap in found.gaps),
     )
 
 
@@ -157,7 +166,7 @@ def gate_line(found: Outcome) -> str:
                 | {"words": sentence}
             )
     line: dict[str, Any] = {"gate": found.gate.text, "holds": found.holds, "broken_by": broken}
-    line["not_checked"] = [place.what for place in found.untried]
+    line["not_checked"] = [gap.words for gap in found.gaps]
     return json.dumps(line, separators=(",", ":"), allow_nan=False)
 
 
@@ -167,7 +176,7 @@ def _plain(breach: Breach) -> dict[str, Any]:
 
 def junit(found: Outcome) -> str:
     """JUnit XML: one test case per condition and situation, one skipped for each situation that no attack fits."""
-    checks, skipped = found.checks, len(found.untried)
+    checks, skipped = found.checks, len(found.gaps)
     failures = sum(not check.holds for check in checks)
     counts = {"tests": len(checks) + skipped, "failures": failures, "errors": 0, "skipped": skipped}
     numbers = {name: str(number) for name, number in counts.items()}
@@ -180,9 +189,9 @@ def junit(found: Outcome) -> str:
         if told:
             failure = ElementTree.SubElement(case, "failure", message=told[0], type=check.condition.measure.name)
             failure.text = "\n".join(told)
-    for place in found.untried:
-        case = ElementTree.SubElement(suite, "testcase", classname=_legal(words.plain(place.what)), name="measured")
-        ElementTree.SubElement(case, "skipped", message=_legal(place.why))
+    for gap in found.gaps:
+        case = ElementTree.SubElement(suite, "testcase", classname=_legal(words.plain(gap.what)), name="measured")
+        ElementTree.SubElement(case, "skipped", message=_legal(gap.words))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -102,4 +102,6 @@ def lines(blocks: Sequence[Block]) -> list[str]:
         for row in block.rows:
             said.append(f"  {row.threat}: {', '.join(row.fits) or 'no attack fits'}")
             said += [f"      not {', '.join(names)}: {why}" for why, names in row.reasons]
+            if row.fits and row.blind:
+                said.append(f"      no attack here addresses: {', '.join(row.blind)}")
     return said

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 WIDTH = 110  # characters of a line of text
 
 
-def as_text(findings: Sequence[Finding]) -> str:
+def as_text(findings: Sequence[Finding], conclusion: Conclusion) -> str:
     """What the command line prints, without colours."""
     stream = StringIO()
-    print_summary(findings, Console(file=stream, width=WIDTH, no_color=True, highlight=False))
+    print_summary(findings, Console(file=stream, width=WIDTH, no_color=True, highlight=False), conclusion)
     return stream.getvalue().rstrip()
 
 
-def as_html(summaries: Sequence[Summary]) -> str:
+def as_html(conclusion: Conclusion) -> str:
     """The answer and the worst verdict on every column, for a notebook."""
-    found = words.answers(summaries)
+    found = words.answers(conclusion)
     told = [
         (
             column.verdict.column,
@@ -62,7 +63,9 @@ def as_frame(summaries: Sequence[Summary]) -> pd.DataFrame:
                 "column": verdict.column,
                 "level": str(verdict.level),
                 "gain": verdict.gain,
-                "margin": verdict.margin,
+                "low": verdict.low,
+                "high": verdict.high,
+                "unseen": verdict.unseen,
                 "r2": verdict.r2,
                 "verdict": verdict.words,
             }

@@ -13,7 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbob.auditing.concluding import summarise as judge
+from plumbob.auditing.concluding import judging as judge
+from plumbob.auditing.concluding.ceilings import attacked
+from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
 from plumbob.auditing.concluding.summarise import Summary
@@ -30,7 +32,7 @@ from plumbob.report.encryption import encryption
 from plumbob.report.gallery import gallery
 from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids
-from plumbob.scoring.leak_levels import worst
+from plumbob.scoring.leak_levels import Level
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 READ_COLUMNS = (
@@ -94,18 +96,19 @@ class About:
     assessment: str = ""
 
 
-def render(findings: Sequence[Finding], about: About, summaries: Sequence[Summary] | None = None) -> str:
-    """The whole page. `summaries` are those of the findings, where they are there already."""
-    summaries = judge.summarise(findings) if summaries is None else summaries
-    found = words.answers(summaries)
-    choices = frontiers(findings, summaries)
+def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | None = None) -> str:
+    """The whole page. `conclusion` is that of the findings, where it is there already."""
+    conclusion = conclude(findings) if conclusion is None else conclusion
+    findings, summaries = attacked(findings), conclusion.summaries
+    found = words.answers(conclusion)
+    choices = frontiers(findings, conclusion)
     shown = protection.shown(found, choices)
     columns = words.worst_columns(shown)
     page = templates().get_template("page.html.j2")
     return page.render(
         policy=POLICY,
         overall=words.overall(found),
-        level=worst(answer.level for answer in found),
+        level=conclusion.level,
         found=[_answer_card(answer, found) for answer in shown],
         folded=[_answer_card(answer, found) for answer in found if answer not in shown],
         advice=[protection.headline(choice) for choice in choices],
@@ -157,7 +160,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind}
+    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": _bind, "css": _css}
     found.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
     return found
 
@@ -165,6 +168,11 @@ def templates() -> Environment:
 def _bind(text: str) -> str:
     """Keep numbers and what belongs to them on one line."""
     return text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0").replace(" of ", "\u00a0of\u00a0")
+
+
+def _css(level: str) -> str:
+    """As style sheets call a level; nothing of no verdict."""
+    return Level(level).css if level else ""
 
 
 def _answer_card(answer: Answer, found: Sequence[Answer]) -> dict[str, Any]:
@@ -289,15 +297,15 @@ def _column_cells(column: ColumnAnswer, of: str) -> tuple[Cell, ...]:
     said = "; ".join(filter(None, (column.words, risk.of_column(verdict, column.rows) if column.level.leaks else "")))
     level, gain = column.level, percent(verdict.gain)
     badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
-    interval = f"gain {gain} ± {percent(verdict.margin)}"
-    drawn = charts.gain_bar(verdict.gain, verdict.margin, level, interval)
+    interval = f"gain {gain}, 95 % interval {percent(verdict.low)} to {percent(verdict.high)}"
+    drawn = charts.gain_bar(verdict.gain, (verdict.low, verdict.high), level, interval)
     shown = Markup('{}<span class="num">{}</span>').format(drawn, gain)
     attack = words.label(column.attack)
     under = Markup(' <small class="say"><bdi>{}</bdi></small>').format(of) if of else ""
     return (
         Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
         Cell(
-            badge.format(level, words.LEVEL_ICONS[level], column.badge, _bind(said)),
+            badge.format(level.css, words.LEVEL_ICONS[level], column.badge, _bind(said)),
             level.rank * 1e6 + max(-1e5, verdict.gain),
         ),
         Cell(shown, verdict.gain, "gains"),

@@ -9,6 +9,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
+from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.report import charts
 from plumbob.report.answer import Answer, defence_words, label, number, percent, sentence_list, short
 from plumbob.report.charts import Axis, Point, Spot
@@ -19,6 +20,7 @@ BOX_SHAPES = {True: "upended", False: "square"}  # by white box; no shape of a l
 FAR = 2.5  # errors beyond so many times guessing are drawn at the edge
 DEEP = 0.3  # accuracies further below the best are drawn at the edge
 ALIKE = 0.02  # guesses that differ by less share a line
+USEFUL = 0.005  # a change of AUC or calibration error that is worth a word
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,8 @@ BRANCHES = Measure("correct branches", lambda m: m.hits, lambda m: m.hits_baseli
 
 
 def headline(frontier: Frontier) -> str:
-    """The recommendation and what it costs; where the model is hidden, also on which attacks that rests."""
-    said = f"For {place(frontier)}, {_choice(frontier, frontier.chosen, frontier.reason)}"
-    chosen = frontier.chosen
-    if chosen is None or not chosen.hidden or frontier.reference is None:
-        return said
-    named = [f"‘{label(attack)}’" for attack in chosen.attacks]
-    return f"{said} Only the {'attack' if len(named) == 1 else 'attacks'} {sentence_list(named)} could be tried against it."
+    """The recommendation, whom it holds against, and what it costs."""
+    return f"For {place(frontier)}, {_choice(frontier, frontier.chosen, frontier.reason)}"
 
 
 def advice(frontier: Frontier) -> str:
@@ -61,18 +58,33 @@ def advice(frontier: Frontier) -> str:
 
 def _choice(frontier: Frontier, option: Option | None, reason: Reason) -> str:
     if option is None:
-        return "no setting tried stops the leak, nor lowers it for at most 1 point of accuracy."
+        return (
+            "no setting tried is shown to be safe, and none lowers what can be learnt for at most 1 point of accuracy."
+        )
     if reason == "unneeded":
-        return "no defence is needed: without one no attack tried beats guessing."
+        return f"no defence is needed: without one nothing leaks above {whole_percent(option.unseen)} % {_against(option)}."
     name, cost = short(option.defence), _cost(frontier, option)
     if reason == "safe":
-        return f"take {name}: no leak above baseline was found, {cost}.{_cheaper(frontier, option)}"
+        limit = f"no leak above {whole_percent(option.unseen)} % {_against(option)}"
+        return f"take {name}: {limit}, {cost}.{_cheaper(frontier, option)}{_not_tested(frontier)}"
     bare = frontier.reference
-    against = f", against {percent(bare.worst.leak.mean)} without" if bare is not None else ""
+    against = f", against {percent(bare.reach)} without" if bare is not None else ""
     return (
-        f"no setting tried stops the leak; {name} leaks least of those that lose at most 1 point of accuracy: "
-        f"{percent(option.worst.leak.mean)} of guessing’s error is removed{against}, {cost}."
+        f"no setting tried is shown to be safe. Of those that lose at most 1 point of accuracy, {name} leaves least to learn "
+        f"{_against(option)}: {percent(option.reach)} of guessing’s error{against}, {cost}.{_not_tested(frontier)}"
     )
+
+
+def _against(option: Option) -> str:
+    """The threats that a recommendation was tested against."""
+    threats = [label(mark.threat) for mark in option.marks]
+    return f"against {sentence_list(threats)}"
+
+
+def _not_tested(frontier: Frontier) -> str:
+    """What the recommendation does not speak of."""
+    gaps = frontier.untested
+    return f" Not tested: {sentence_list([label(gap) for gap in gaps])}." if gaps else ""
 
 
 def _cheaper(frontier: Frontier, option: Option) -> str:
@@ -128,9 +140,10 @@ def status(frontier: Frontier, option: Option) -> str:
 def verdict(option: Option) -> str:
     """How many columns leak, under the threat where most do."""
     worst = max(option.marks, key=lambda mark: mark.leaking)
-    if option.inconclusive and not worst.leaking:
-        return "inconclusive"
-    return f"{worst.leaking} of {worst.columns}"
+    unknown = max(mark.unknown for mark in option.marks)
+    if option.gaps:
+        return f"{worst.leaking} of {worst.columns}, not tested under {len(option.gaps)} of the threats"
+    return f"{worst.leaking} of {worst.columns}" + (f", {unknown} not known" if unknown else "")
 
 
 def box(mark: Mark) -> str:
@@ -191,13 +204,29 @@ def _cost(frontier: Frontier, option: Option) -> str:
     loss = frontier.lost(option)
     if not option.trained:
         return "at a cost in accuracy that is not known, since the parameters stayed as they were"
+    coarser = _less_useful(frontier, option)
     if loss is None:
         return f"at an accuracy of {percent(option.accuracy.mean)}"
     if abs(loss.mean) < 5e-4:
-        return "at no cost in accuracy"
+        return f"class accuracy unchanged{coarser}"
     if loss.mean < 0:
-        return f"and accuracy is {points(Estimate(-loss.mean, loss.margin, loss.trials))} points higher"
-    return f"at a cost of {points(loss)} points of accuracy"
+        return f"and accuracy is {points(Estimate(-loss.mean, loss.margin, loss.trials))} points higher{coarser}"
+    return f"at a cost of {points(loss)} points of accuracy{coarser}"
+
+
+def _less_useful(frontier: Frontier, option: Option) -> str:
+    """What else is lost than the class: how well scores rank rows, and whether they mean what they say.
+
+    A defence may keep every class and still leave scores that nobody can decide by.
+    """
+    bare = frontier.reference
+    if bare is None or bare is option or not (bare.auc and option.auc and bare.calibration and option.calibration):
+        return ""
+    ranks, means = bare.auc.less(option.auc).mean, option.calibration.less(bare.calibration).mean
+    parts = [f"AUC {bare.auc.mean:.3f} to {option.auc.mean:.3f}"] if abs(ranks) >= USEFUL else []
+    if abs(means) >= USEFUL:
+        parts.append(f"calibration error {percent(bare.calibration.mean)} to {percent(option.calibration.mean)}")
+    return f"; scores change: {sentence_list(parts)}" if parts else "; scores as useful as before"
 
 
 def _signed(value: float, digits: int) -> str:

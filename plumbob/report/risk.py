@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from plumbob.auditing.concluding.summarise import Summary, Verdict
+from plumbob.auditing.concluding.judging import Verdict
+from plumbob.auditing.concluding.summarise import Summary
 from plumbob.report.answer import Answer, label, percent
 
 FEWEST = 5  # a smaller count of people, other than none, is not told

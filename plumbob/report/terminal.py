@@ -12,27 +12,29 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, estimate, frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
-from plumbob.auditing.concluding.summarise import Summary, group, summarise
+from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
 from plumbob.report import protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
-from plumbob.scoring.leak_levels import Level, worst
+from plumbob.scoring.leak_levels import Level
 
 SHOWN_COLUMNS = 12
-STYLES = {Level.EXACT: "bold red", Level.LEAK: "yellow", Level.ORDER: "magenta", Level.NONE: "green"}
+STYLES = {Level.EXACT: "bold red", Level.EXACT_FOR_SOME: "red", Level.LEAK: "yellow", Level.ORDER: "magenta"}
+STYLES |= {Level.UNDECIDED: "cyan", Level.NOT_TESTED: "cyan", Level.NONE: "green"}
 
 
-def print_summary(findings: Sequence[Finding], console: Console, summaries: Sequence[Summary] | None = None) -> None:
+def print_summary(findings: Sequence[Finding], console: Console, conclusion: Conclusion | None = None) -> None:
     """Print verdicts, the worst columns, and every setting against its baselines."""
-    summaries = summarise(findings) if summaries is None else summaries
-    found = words.answers(summaries)
-    choices = frontiers(findings, summaries)
+    conclusion = conclude(findings) if conclusion is None else conclusion
+    found = words.answers(conclusion)
+    choices = frontiers(findings, conclusion)
     shown = protection.shown(found, choices)
-    level = worst(answer.level for answer in found)
+    level = conclusion.level
     say(console, f"{words.LEVEL_ICONS[level]} {words.overall(found)}.", f"bold {STYLES[level]}")
     for caution in unlearnt(findings):
         say(console, f"Warning: {words.plain(caution)}.", "bold yellow")
@@ -50,7 +52,7 @@ def print_summary(findings: Sequence[Finding], console: Console, summaries: Sequ
         console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
     if len(columns) > SHOWN_COLUMNS:
         say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
-    for answer in shown:
+    for answer in (answer for answer in shown if answer.summaries):
         say(console, f"{answer.where}, {answer.learner}:", "bold")
         for guessing, alike in group(answer.summaries, guessing_line).items():
             say(console, f"  {guessing}")
@@ -59,7 +61,11 @@ def print_summary(findings: Sequence[Finding], console: Console, summaries: Sequ
     if len(shown) < len(found):
         say(console, f"and {len(found) - len(shown):,} situations with other defences in the report", "dim")
     if found:
-        say(console, "No leak found is not a proof: only the attacks listed here were tried.", "dim")
+        say(
+            console,
+            "What was found is certain; what was not found is about the attacks and learners tried here.",
+            "dim",
+        )
 
 
 def guessing_line(summary: Summary) -> str:

@@ -1,4 +1,8 @@
-"""The levels of a verdict, from no leak to recovered. Their values are the words of findings, gates and style sheets."""
+"""The levels of a verdict, from no leak to recovered. Their values are the words of findings, gates and style sheets.
+
+Below `order` nothing was found. Only `none` says that something would have been: an attack that addresses this kind of column
+was run, and neither it nor the ceiling leaves room for more than the limit. `undecided` and `not tested` are not known.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,11 @@ class Level(StrEnum):
     """What was learnt about a column or the label; harmless first, in the order of severity."""
 
     NONE = "none"
+    NOT_TESTED = "not tested"
+    UNDECIDED = "undecided"
     ORDER = "order"
     LEAK = "leak"
+    EXACT_FOR_SOME = "exact for some"
     EXACT = "exact"
 
     @property
@@ -21,16 +28,26 @@ class Level(StrEnum):
 
     @property
     def leaks(self) -> bool:
-        return self is not Level.NONE
+        return self.rank >= _RANKS[Level.ORDER]
+
+    @property
+    def known(self) -> bool:
+        """Whether it is an answer: a leak that was found, or none that was looked for with the power to find it."""
+        return self not in (Level.NOT_TESTED, Level.UNDECIDED)
+
+    @property
+    def css(self) -> str:
+        """As style sheets call it."""
+        return self.value.replace(" ", "-")
 
 
 _RANKS = {level: rank for rank, level in enumerate(Level)}
 
 
 def worst(levels: Iterable[Level]) -> Level:
-    """The most severe of some levels; of none of them, no leak.
+    """The most severe of some levels; of none of them, not tested.
 
     >>> worst([Level.ORDER, Level.EXACT, Level.NONE]).value, worst([]).value
-    ('exact', 'none')
+    ('exact', 'not tested')
     """
-    return max(levels, key=lambda level: level.rank, default=Level.NONE)
+    return max(levels, key=lambda level: level.rank, default=Level.NOT_TESTED)

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from plumbob.attacks.base import Orders
 from plumbob.bundle import Array
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import metrics
+from plumbob.scoring.evidence import effective_rows, ties
 from plumbob.scoring.score import ColumnScore, Score, Truth, share_removed
 from plumbob.threats import View
 
@@ -17,18 +19,22 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
     if truth.bins is None or orders.bins.shape != truth.bins.shape:
         shape = None if truth.bins is None else truth.bins.shape
         raise ValueError(f"expected claims about bins of shape {shape}, got {orders.bins.shape}")
-    spoken = orders.bins >= 0
+    seen = np.ones(truth.bins.shape, dtype=np.bool_) if truth.filled is None else ~truth.filled
+    spoken = (orders.bins >= 0) & seen
     wrong = spoken & (orders.bins != truth.bins)
-    usual = np.array([np.bincount(column).argmax() for column in truth.bins.T])
+    usual = np.array(
+        [np.bincount(column[there], minlength=1).argmax() for column, there in zip(truth.bins.T, seen.T, strict=True)]
+    )
     usual_wrong = spoken & (truth.bins != usual)
     own_mean = view.own.mean(axis=1) if view.own.shape[1] else np.zeros(len(spoken))
-    own_correlation = metrics.mean_correlation(view.own, truth.values)
+    own_correlation = metrics.mean_correlation(view.own, truth.values, truth.seen)
     columns = []
     for j, name in enumerate(truth.names):
         rows = spoken[:, j]
         claims = int(rows.sum())
         error, baseline = (float(cells[rows, j].mean()) if claims else 0.0 for cells in (wrong, usual_wrong))
         gain, gain_error = share_removed(wrong[:, j].astype(float), usual_wrong[:, j].astype(float))
+        tie, tie_error = _tie(orders.bins[:, j], truth.values[:, j], view, rows)
         columns.append(
             ColumnScore(
                 name=name,
@@ -42,6 +48,10 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
                 exact=1 - error if claims else 0.0,
                 own_correlation=float(own_correlation[j]),
                 claims=claims,
+                kind=truth.kinds[j] if truth.kinds else "",
+                tie=tie,
+                tie_error=tie_error,
+                effective=effective_rows(usual_wrong[:, j].astype(float)),
             )
         )
     cells = max(1, int(spoken.sum()))
@@ -54,8 +64,8 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
         baselines={"best_constant": baseline},
         gain=1 - error / baseline if baseline > 0 else 0.0,
         r2=0.0,
-        bound=metrics.norm_bound(truth.values),
-        sharp_bound=metrics.sharp_bound(truth.values),
+        bound=metrics.norm_bound(truth.cells),
+        sharp_bound=metrics.sharp_bound(truth.cells),
         attack_accuracy=None,
         constant_accuracy=None,
         row_error_quantiles=(float(low), float(middle), float(high)),
@@ -63,6 +73,14 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
         rows=len(truth.values),
         columns=tuple(columns),
     )
+
+
+def _tie(claimed: IntArray, true: FloatArray, view: View, rows: BoolArray) -> tuple[float, float]:
+    """How much the claims know beyond own columns, over the rows that have one."""
+    if rows.sum() < 2:
+        return 0.0, 1.0
+    tie, error = ties(claimed[rows, None].astype(np.float64), true[rows, None], view.own[rows])
+    return float(tie[0]), float(error[0])
 
 
 def _rank(claimed: Array, truth: Truth, column: int, rows: NDArray[np.bool_]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumbob.auditing.concluding.summarise import LABEL
+from plumbob.auditing.concluding.judging import LABEL
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer, count, label, percent, plain, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.view.runs import Opened
@@ -46,8 +46,10 @@ class Comparison:
             other = [row.name for row in self.differ if row.name in DECISIVE]
             return f"No difference in {of}" + (f", though the {' and the '.join(other)} differ" if other else "")
         worse, better = (sum(row.change.startswith(way) for row in changed) for way in ("worse", "better"))
-        apart = len(changed) - worse - better
-        parts = [f"{worse} worse in the second", f"{better} better"] + ([f"{apart} in one only"] if apart else [])
+        unclear = sum(row.change.startswith("unclear") for row in changed)
+        apart = len(changed) - worse - better - unclear
+        parts = [f"{worse} worse in the second", f"{better} better"]
+        parts += ([f"{unclear} unclear"] if unclear else []) + ([f"{apart} in one only"] if apart else [])
         return f"Of {of}, {', '.join(parts)}"
 
 
@@ -117,9 +119,13 @@ def _place(answer: Answer) -> tuple[str, str, str]:
 
 def _tally(answer: Answer | None) -> str:
     if answer is None:
-        return "not tested"
+        return "not asked for"
+    if answer.untested:
+        return answer.untested[:1].lower() + answer.untested[1:]
     exact = f", {answer.counts[Level.EXACT]} recovered" if answer.counts[Level.EXACT] else ""
-    return f"{answer.leaking} of {count(len(answer.columns), answer.noun)} leaking{exact}"
+    unknown = sum(not column.level.known for column in answer.columns)
+    rest = f", {unknown} not known" if unknown else ""
+    return f"{answer.leaking} of {count(len(answer.columns), answer.noun)} leaking{exact}{rest}"
 
 
 def _columns(first: Mapping[str, ColumnAnswer], second: Mapping[str, ColumnAnswer]) -> tuple[Row, ...]:
@@ -134,6 +140,8 @@ def _columns(first: Mapping[str, ColumnAnswer], second: Mapping[str, ColumnAnswe
 def _verdict(column: ColumnAnswer | None) -> str:
     if column is None:
         return "not among its columns"
+    if not column.level.leaks:
+        return column.words
     return f"{LEVEL_WORDS[column.level]}, gain {percent(column.verdict.gain)} ({label(column.attack)})"
 
 
@@ -152,11 +160,13 @@ def _step(a: ColumnAnswer | None, b: ColumnAnswer | None) -> float:
 def _change(a: ColumnAnswer | None, b: ColumnAnswer | None) -> str:
     if a is None or b is None:
         return "only in the second" if a is None else "only in the first"
+    if not (a.level.known and b.level.known):
+        return "" if a.level is b.level else f"unclear: {LEVEL_WORDS[a.level]} became {LEVEL_WORDS[b.level]}"
     step = max(-1.0, b.verdict.gain) - max(-1.0, a.verdict.gain)
     points = f"gain {'+' if step > 0 else '−'}{abs(100 * step):.0f} points" if abs(step) >= ALIKE else "the same gain"
     if a.level != b.level:
         way = "worse" if b.level.rank > a.level.rank else "better"
         return f"{way}: {LEVEL_WORDS[a.level]} became {LEVEL_WORDS[b.level]}, {points}"
-    if abs(step) < ALIKE:
+    if abs(step) < ALIKE or not a.level.leaks:  # of no leak at all the gain is noise
         return ""
     return f"{'worse' if step > 0 else 'better'}: {points}"

@@ -6,6 +6,7 @@ symbolic link is followed, no file that a plan names is touched, and whatever a 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -13,13 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from plumbob.auditing.concluding.summarise import LABEL, summarise
+from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import read_plan
-from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.expand import cases, gaps, units
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
+from plumbob.files import real
 from plumbob.report.answer import Answer, ColumnAnswer, answers, plain
 from plumbob.scoring.leak_levels import Level, worst
 
@@ -112,7 +115,7 @@ class Runs:
         if path not in set(folders(self.root)):
             return None
         place = self.root / path / name
-        inside = place.resolve().is_relative_to(self.root) and not place.is_symlink()
+        inside = real(place).is_relative_to(self.root) and not place.is_symlink()
         return place if inside and place.is_file() else None
 
 
@@ -183,13 +186,15 @@ def _checked(place: Path) -> None:
 
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
-    found = tuple(answers(summarise(findings)))
+    found = tuple(answers(conclude(findings) if plan is None else conclude(findings, gaps(plan), plan.limit)))
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
     for column in told:
         kept = columns.get(column.verdict.column)
         if kept is None or column.severity > kept.severity:
             columns[column.verdict.column] = column
+    if not all(math.isfinite(column.verdict.gain) for column in columns.values()):
+        raise ValueError("a gain that is not finite")
     judged = [column for name, column in columns.items() if name != LABEL]
     label = columns[LABEL].level if LABEL in columns else ""
     expected = None if plan is None else sum(len(cases(plan, unit)) for unit in units(plan))

@@ -39,12 +39,12 @@ def findings(
 @MANY
 @pytest.mark.parametrize(("protocol", "unknown"), [("logistic_regression", 0.3), ("decision_tree", 0.3)])
 def test_permuted_rows_are_no_leak(protocol: str, unknown: float, seeds: int) -> None:
-    """For each attack apart: the verdict on every column is "no leak above baseline" for at least 95 % of the seeds."""
+    """For each attack apart: no column is said to leak for at least 95 % of the seeds."""
     quiet: dict[str, int] = {}
     for seed in range(seeds):
         for summary in summarise(findings(protocol, seed, unknown, permuted=True)):
             quiet.setdefault(summary.setting.attack, 0)
-            quiet[summary.setting.attack] += all(v.words == "no leak above baseline" for v in summary.verdicts)
+            quiet[summary.setting.attack] += not any(v.level.leaks for v in summary.verdicts)
     assert quiet
     assert all(count >= 0.95 * seeds for count in quiet.values()), quiet
 
@@ -60,13 +60,13 @@ OTHERS = [
 def test_permuted_rows_are_no_leak_for_the_slower_attacks_either(name: str, protocol: str) -> None:
     for seed in range(4):
         (summary,) = summarise(findings(protocol, seed, 0.3, permuted=True, only=(name,)))
-        assert summary.level == "none"
+        assert not summary.level.leaks
 
 
 def test_the_same_rows_unpermuted_do_leak() -> None:
     """The calibration would be worthless if the judge said "no leak" to everything."""
     leaks = sum(
-        summary.level != "none"
+        summary.level.leaks
         for seed in range(10)
         for summary in summarise(findings("logistic_regression", seed, 0.3, permuted=False))
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.defence_frontier import (
     Mark,
     Option,
@@ -16,7 +17,7 @@ from plumbob.auditing.concluding.defence_frontier import (
     frontiers,
     recommend,
 )
-from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.running.finding import Finding
 from plumbob.report.answer import answers, how
@@ -164,7 +165,7 @@ def test_a_frontier_from_findings() -> None:
             ("wall", "weak", [0.05, 0.06], 0.8, 140),
         )
     ]
-    (made,) = frontiers(found)
+    (made,) = frontiers(samples.capped(found))
     bare, wall = made.options
     assert (made.recommended, made.reason) == ("wall", "safe")
     assert bare.worst.leak_attack == "strong"  # one column of two, although its mean error is the larger one
@@ -181,7 +182,7 @@ def test_a_frontier_from_findings() -> None:
 
 def test_branches_are_measured_by_their_rate() -> None:
     found = [replace(f, defence=d) for f in samples.branches(shares=(0.2,), trials=2) for d in ("none", "label_only")]
-    (made,) = frontiers(found)
+    (made,) = frontiers(samples.capped(found))
     mark = made.options[0].worst
     assert mark.metric == "branches"
     assert mark.hits.mean == pytest.approx(1 - mark.error.mean)
@@ -191,12 +192,13 @@ def test_labels_that_are_guessed_are_a_leak_too() -> None:
     """A defence that hides the columns and not the labels is not safe; one that hides both is the one to take."""
 
     def told(made: Finding, accuracy: float) -> Finding:
-        return replace(made, score=replace(made.score, label_accuracy=accuracy, label_baseline=0.6))
+        tie = max(0.0, accuracy - 0.6)
+        return replace(made, score=replace(made.score, label_accuracy=accuracy, label_baseline=0.6, label_tie=tie))
 
     bare, columns, both = (finding(name, 0, [0.01]) for name in ("none", "columns only", "both"))
-    quiet = replace(bare.score.columns[0], gain=0.0, gain_error=1.0)
+    quiet = replace(bare.score.columns[0], gain=0.0, gain_error=0.01, tie=0.0)
     columns, both = (replace(f, score=replace(f.score, columns=(quiet,))) for f in (columns, both))
-    (made,) = frontiers([told(bare, 1.0), told(columns, 0.9), told(both, 0.6)])
+    (made,) = frontiers(samples.capped([told(bare, 1.0), told(columns, 0.9), told(both, 0.6)], label=True))
     leaks = {o.defence: o.worst.leak.mean for o in made.options}
     assert leaks["columns only"] == pytest.approx(0.75)
     assert leaks["both"] == 0
@@ -221,20 +223,22 @@ def limited(defence: str, trial: int, errors: list[float], **changes: object) ->
 def test_a_trial_that_no_attack_handles_is_not_known_wherever_it_stands(first: int) -> None:
     trials = [finding("wall", first, [0.06]), limited("wall", 1 - first, [0.06])]
     found = [*(finding("none", trial, [0.001]) for trial in range(2)), *sorted(trials, key=lambda f: f.trial)]
-    (made,) = frontiers(found)
-    assert made.options[1].inconclusive
-    assert made.recommended == ""
-    (answer,) = (a for a in answers(summarise(found)) if a.situation.defence == "wall")
-    assert answer.headline == "Inconclusive: no attack here covers this setup; nothing was found in 1 column"
+    (made,) = frontiers(samples.capped(found))
+    assert made.options[1].unknown
+    assert not made.options[1].safe
+    every = samples.capped(found)
+    (answer,) = (a for a in answers(conclude(every)) if a.situation.defence == "wall")
+    assert answer.headline == "Not known: no leak was found, but 1 of 1 is not tested"
     assert how(answer) == "Not tried: box solving, because a limit, in 1 of 2 trials."
-    assert answer.columns[0].words == answer.columns[0].badge == "not known"
-    assert not any(c.holds for c in Gate.parse("max_gain < 0.5").check(found))
+    assert answer.columns[0].badge == "not tested"
+    assert answer.columns[0].words == "not tested: a limit, in 1 of 2 trials"
+    assert not any(c.holds for c in Gate.parse("max_gain < 0.5").outcome(every, conclude(every)).checks)
 
 
 def test_one_attack_that_handles_it_is_enough() -> None:
     found = [finding("none", 0, [0.001]), limited("wall", 0, [0.06]), finding("wall", 0, [0.06], attack="other")]
-    (made,) = frontiers(found)
-    assert not made.options[1].inconclusive
+    (made,) = frontiers(samples.capped(found))
+    assert not made.options[1].unknown
     assert made.recommended == "wall"
 
 
@@ -245,12 +249,29 @@ def test_weaker_rivals_tell_nothing_where_the_stronger_attack_is_not_tried(
     untold: str, told: str, unknown: bool
 ) -> None:
     defended = [limited("wall", 0, [0.06], attack=untold), finding("wall", 0, [0.06], attack=told)]
-    (made,) = frontiers([finding("none", 0, [0.001]), *defended])
-    assert made.options[1].inconclusive is unknown
+    (made,) = frontiers(samples.capped([finding("none", 0, [0.001]), *defended]))
+    assert made.options[1].unknown is unknown
+
+
+def test_nothing_found_under_a_high_ceiling_is_not_safe() -> None:
+    """Attacks failed, but learners with everybody else's rows would not: no defence is recommended on that."""
+    found = [finding(name, trial, [error]) for trial in range(2) for name, error in (("none", 0.001), ("wall", 0.06))]
+    (low,), (high,) = (frontiers(samples.capped(found, high=top)) for top in (0.03, 0.4))
+    assert (low.recommended, low.reason) == ("wall", "safe")
+    assert high.reason == "least"
+    assert high.options[1].reach == pytest.approx(0.2)
+
+
+def test_a_threat_that_was_not_tested_is_never_in_favour_of_a_defence() -> None:
+    found = samples.capped([finding(name, 0, [error]) for name, error in (("none", 0.001), ("wall", 0.06))])
+    gap = Gap("logistic_regression", "active-auxiliary", "wall", "needs the model")
+    (made,) = frontiers(found, conclude(found, [gap]))
+    assert made.options[1].gaps == (gap,)
+    assert (made.recommended, made.reason) == ("", "nothing")
 
 
 def test_a_leak_that_an_attack_with_limits_finds_is_a_leak() -> None:
     found = [limited("none", 0, [0.001]), limited("wall", 0, [0.001])]
-    (made,) = frontiers(found)
+    (made,) = frontiers(samples.capped(found))
     assert {option.level for option in made.options} == {"leak"}
-    assert all(answer.headline.startswith("Yes") for answer in answers(summarise(found)))
+    assert all(answer.headline.startswith("Yes") for answer in answers(conclude(found)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,25 +11,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Check, Gate
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.finding import Finding
 from plumbob.errors import BadInput
+from plumbob.report import severity
+from plumbob.report.answer import answers, overall
+from plumbob.scoring.leak_levels import Level
 from plumbob.scoring.score import ColumnScore
+from plumbob.threats import THREATS
 from tests.report import samples
 
 
 def column(name: str, gain: float, gain_error: float = 0.01, **more: float) -> ColumnScore:
     plain = samples.column(name, 0.04 * (1 - gain), np.random.default_rng(0))
-    return replace(plain, gain=gain, gain_error=gain_error, **{"exact": 0.0, **more})
+    tie = more.get("rank", max(0.0, gain) ** 0.5)
+    return replace(plain, gain=gain, gain_error=gain_error, **{"exact": 0.0, "tie": tie, **more})
 
 
 def trials(*columns: ColumnScore, count: int = 5, **setting: object) -> list[Finding]:
     return [samples.finding(columns, trial=trial, **setting) for trial in range(count)]
 
 
-def checked(gate: str, findings: list[Finding]) -> list[Check]:
-    return Gate.parse(gate).check(findings)
+def checked(gate: str, findings: list[Finding], gaps: Sequence[Gap] = ()) -> list[Check]:
+    """With a ceiling of 3 % everywhere, so that what no attack finds is safe."""
+    every = samples.capped(findings)
+    return list(Gate.parse(gate).outcome(every, conclude(every, gaps)).checks)
 
 
 def holds(gate: str, findings: list[Finding]) -> bool:
@@ -108,7 +118,8 @@ def test_a_column_counts_by_its_worst_attack() -> None:
 
 
 def test_an_attack_that_does_worse_than_guessing_counts_as_nothing() -> None:
-    assert holds("max_gain<=0", trials(column("a.x", -5.0, gain_error=9.0)))
+    assert holds("max_gain<0.04", trials(column("a.x", -5.0, gain_error=0.5)))
+    assert not holds("max_gain<0.5", trials(column("a.x", -5.0, gain_error=9.0)))  # nobody knows what it is worth
 
 
 def test_columns_are_counted_by_their_verdicts() -> None:
@@ -163,3 +174,62 @@ def test_labels_need_a_threat_that_lacks_them() -> None:
     make_plan(
         {"gate": "max_label_accuracy<0.6", "threats": "coordinator", "protocols": "split_training", "data": "digits"}
     )
+
+
+def test_what_is_not_known_counts_as_the_worst() -> None:
+    undecided = column("a.x", 0.1, gain_error=0.2, tie=0.1)
+    untold = column("a.y", 0.0, claims=0)
+    assert not holds("leaking_columns==0", trials(undecided))
+    assert holds("leaking_columns<=1 and exact_columns==0", trials(undecided))
+    assert not holds("exact_columns==0", trials(untold))
+    assert checked("max_gain<0.9", trials(untold))[0].value is None
+    assert not holds("max_gain<0.9", trials(untold))
+
+
+def test_a_situation_that_was_not_tested_fails_and_one_that_means_nothing_does_not() -> None:
+    safe = trials(column("a.x", 0.0))
+    gap = Gap("logistic_regression", "active-black-box", "none", "needs the model")
+    for gate in ("leaks==0", "max_gain<0.5", "exact_columns==0"):
+        assert all(check.holds for check in checked(gate, safe))
+        assert [check.holds for check in checked(gate, safe, [gap])] == [True, False]
+        assert all(check.holds for check in checked(gate, safe, [replace(gap, meaningful=False)]))
+    assert all(check.holds for check in checked("min_accuracy>0.5", safe, [gap]))
+
+
+KINDS = {
+    "exact": column("a.x", 1.0, 0.0, exact=1.0),
+    "some": column("a.x", 0.0, rows_exact=50, rows_exact_chance=0.0, rows_missed=1000),
+    "leak": column("a.x", 0.5),
+    "order": column("a.x", -1.0, rank=0.9),
+    "undecided": column("a.x", 0.1, gain_error=0.2, tie=0.1),
+    "untold": column("a.x", 0.0, claims=0),
+    "none": column("a.x", 0.0),
+}
+
+
+@given(
+    kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3),
+    label=st.sampled_from([None, 0.5, 0.52, 0.9, 1.0]),
+    gap=st.sampled_from([None, True, False]),
+    ceiling=st.sampled_from([0.02, 0.4, None]),
+)
+def test_headline_gate_and_level_agree(
+    kinds: list[str], label: float | None, gap: bool | None, ceiling: float | None
+) -> None:
+    """One rule: the strictest gate holds if and only if the headline says that there is no leak."""
+    columns = [replace(KINDS[kind], name=f"a.{i}") for i, kind in enumerate(kinds)]
+    found = trials(*columns, count=2)
+    if label is not None:
+        told = [replace(f.score, label_accuracy=label, label_baseline=0.5, label_tie=2 * label - 1) for f in found]
+        found = [replace(f, score=one) for f, one in zip(found, told, strict=True)]
+    every = found if ceiling is None else samples.capped(found, high=ceiling, label=label is not None)
+    gaps = [] if gap is None else [Gap("logistic_regression", "coordinator", "none", "why not", meaningful=gap)]
+    conclusion = conclude(every, gaps)
+    holds = Gate.parse("leaks==0").outcome(every, conclusion).holds
+    headline = overall(answers(conclusion))
+    assert holds == (conclusion.level is Level.NONE) == headline.startswith("No leak above")
+    assert headline.startswith("Yes") == conclusion.level.leaks
+    assert severity.risks(answers(conclusion), THREATS)
+    if gap:
+        assert not holds
+        assert "not tested" in headline

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plumbob.app import _claimed, run_audit
@@ -133,6 +134,23 @@ def test_names_that_a_finding_carries_are_part_of_its_key(tmp_path: Path) -> Non
     keys = [{key for _, todo in keyed(plan, one) for _, key in todo} for one in (source, renamed)]
     assert source.digest == renamed.digest
     assert keys[0].isdisjoint(keys[1])
+
+
+def test_which_cells_were_filled_is_part_of_a_key_and_of_no_draw() -> None:
+    """The same numbers, of which some were filled: other scores of the same guesses."""
+    from plumbob.auditing.planning.plan_file import make_plan
+    from plumbob.auditing.running.expand import keyed
+    from plumbob.auditing.running.open_data import open_source
+
+    plan = make_plan(PLAN).filled()
+    source = open_source(plan.data, plan.seed)
+    assert source.table is not None
+    filled = np.zeros(source.table.values.shape, dtype=np.bool_)
+    filled[3, 1] = True
+    marked = replace(source, table=replace(source.table, filled=filled))
+    keys = [{key for _, todo in keyed(plan, one) for _, key in todo} for one in (source, marked)]
+    assert keys[0].isdisjoint(keys[1])
+    assert source.digest == marked.digest
 
 
 def test_a_folder_that_lost_its_store_computes_nothing_again(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.sweep import every
-from plumbob.auditing.running.expand import Unit, cases, defences_for, untried
+from plumbob.auditing.running.expand import Unit, cases, defences_for, gaps, untried
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline
-from plumbob.threats import WhiteBox
 
 
 def titles(plan: Plan, protocol: int = 0) -> list[str]:
@@ -70,10 +69,22 @@ def test_a_plan_may_ask_for_the_sweep(written: object) -> None:
     assert make_plan({"protocols": "neural_network"}).swept() == plan
 
 
-def test_the_sweep_has_a_white_and_a_black_box() -> None:
-    assert [part.name for part in make_plan({"defences": "sweep"}).threats] == ["active", "active-black-box-auxiliary"]
+def test_the_sweep_asks_every_usual_attacker() -> None:
+    usual = ["active", "active-auxiliary", "active-black-box-auxiliary"]
+    assert [part.name for part in make_plan({"defences": "sweep"}).threats] == usual
     mine = make_plan({"defences": "sweep", "threats": [{"name": "dark", "knows": [], "auxiliary_rows": 20}]})
-    assert [part.threat().grant(WhiteBox) is not None for part in mine.threats] == [False, True]
+    assert [part.name for part in mine.threats] == ["dark", *usual]
+    split = make_plan({"defences": "sweep", "protocols": "split_network"})
+    assert [part.name for part in split.threats] == ["active-training", "passive-training"]
+
+
+def test_a_threat_that_no_attack_fits_is_covered_by_a_stronger_one() -> None:
+    """Without the model nothing reads scores alone; an attacker with rows besides was tested, and knows no less."""
+    plan = make_plan({"defences": ["none", "hide_model"], "threats": ["active", "active-auxiliary"]})
+    covered = [gap for gap in gaps(plan) if gap.protocol == "logistic_regression"]
+    assert [(gap.threat, gap.defence, gap.meaningful) for gap in covered] == [("active", "hide_model", False)]
+    alone = make_plan({"defences": ["none", "hide_model"], "threats": ["active"], "protocols": "logistic_regression"})
+    assert [(gap.threat, gap.meaningful) for gap in gaps(alone)] == [("active", True)]
 
 
 def test_the_sweep_keeps_what_the_plan_says() -> None:

@@ -232,6 +232,31 @@ def test_median_fills_with_the_median_or_the_most_frequent(cells: list[object], 
     assert column(cells, Rules(missing="median"))[1][-1] == filled
 
 
+def test_filled_cells_are_marked_in_every_column_that_they_became() -> None:
+    columns = {
+        "age": [30, None, 50, 40],
+        "job": ["x", "y", None, "y"],
+        "visits": [1, 2, 3, 4],
+        "since": ["2020-01-01", "", "2020-01-05", "2020-01-09"],
+    }
+    table = made(columns, Rules(missing="median", categories="onehot"))
+    assert table.names == ("age", "job", "visits", "since")  # two words are one binary column
+    assert table.filled is not None
+    assert np.argwhere(table.filled).tolist() == [[1, 0], [1, 3], [2, 1]]
+    three = made(columns | {"job": ["x", "y", None, "z"]}, Rules(missing="median", categories="onehot"))
+    assert three.filled is not None
+    assert three.filled[2].tolist() == [False, True, True, True, False, False]
+    part = table.only([3, 0]).rows(np.array([1, 0]))
+    assert part.filled is not None
+    assert part.filled.tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("missing", ["refuse", "median", "drop_rows", "drop_column"])
+def test_where_nothing_is_filled_nothing_is_marked(missing: str) -> None:
+    gap = None if missing.startswith("drop") else 3
+    assert made({"a": [1, 2, gap, 5], "b": [1, 2, 3, 5]}, Rules(missing=missing)).filled is None
+
+
 def test_drop_rows_drops_the_labels_of_those_rows_too() -> None:
     table = made({"a": [1, None, 3, 4], "y": ["u", "v", "u", "w"]}, Rules(missing="drop_rows"), label="y")
     assert table.label is not None

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Guess
+from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.run import training_losses
+from plumbob.scoring.ceiling import CEILING, ColumnCeiling
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world
@@ -55,6 +57,8 @@ def column(
         own_correlation=float(np.clip(0.5 - 0.25 * error / base + rng.normal(0, 0.05), 0, 1)),
         score_correlation=float(np.clip(0.4 - 0.2 * error / base + rng.normal(0, 0.05), 0, 1)),
         claims=1000,
+        tie=float(np.clip(rank or np.sqrt(max(0.0, 1 - error / base)), 0.0, 1.0)) if metric == "values" else None,
+        tie_error=1 / np.sqrt(1000),
     )
 
 
@@ -100,6 +104,23 @@ def finding(columns: Sequence[ColumnScore], *, trial: int = 0, metric: str = "va
     return Finding(**(fixed | setting), score=judged)
 
 
+def capped(findings: list[Finding], high: float = 0.03, *, label: bool = False, **more: Any) -> list[Finding]:
+    """The same with a ceiling for every column of every situation and trial: learners find no more than `high`."""
+    places = {(f.data, f.protocol, f.threat, f.defence, f.unknown, f.trial): f for f in findings}
+    found = list(findings)
+    for place, f in places.items():
+        names = [*dict.fromkeys(column.name for column in f.score.columns), *([LABEL] if label else [])]
+        told = tuple(
+            ColumnCeiling(
+                name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", **more
+            )
+            for name in names
+        )
+        judged = replace(f.score, metric=CEILING, columns=(), ceilings=told)
+        found.append(replace(f, key=f"ceiling {place}", attack=CEILING, score=judged))
+    return found
+
+
 def values(
     names: Sequence[str] = NAMES,
     *,
@@ -122,9 +143,10 @@ def values(
                     factor *= strength.get(attack, 1.0) * (0.7 + share)
                     factor = factor if leaks else max(1.03, factor)
                     exact = j == 0 and attack == "box_solving"
-                    error = 0.0 if exact else max(1e-4, 0.04 * factor * rng.normal(1, 0.05))
+                    noisy = 0.04 * factor * float(rng.normal(1, 0.05))
+                    error = 0.0 if exact else max(1e-4 if leaks else 0.041, noisy)  # guessing errs by 0.0408 at most
                     order = 0.6 if j == len(names) - 1 and attack == "generative_regression" else 0.0
-                    columns.append(column(name, float(error), rng, rank=order))
+                    columns.append(column(name, error, rng, rank=order))
                 found.append(finding(columns, trial=trial, attack=attack, unknown=share, **setting))
     return found
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.concluding.conclusion import NO_ATTACK, conclude
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.planning.matrix import matrix
 from plumbob.auditing.running.finding import Finding
@@ -50,15 +51,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     many = [f"column {i}" for i in range(200)]
     kinds: dict[str, list[Finding]] = {
-        "audit": samples.audit(),
+        "audit": samples.capped(samples.audit()),
         "hostile": samples.values(samples.HOSTILE, shares=(0.3,), data=samples.HOSTILE[0], defence=samples.HOSTILE[5]),
         "many": samples.values(many, shares=(0.3,), trials=2),
-        "sweep": samples.sweep(),
+        "sweep": samples.capped(samples.sweep()),
         "pictures": samples.pictures() + samples.pictures("noise (sigma=0.1)", 0.3),
         "hostile pictures": samples.pictures(samples.HOSTILE[5], data=samples.HOSTILE[7], attack=samples.HOSTILE[1]),
-        "hostile sweep": samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1]),
+        "hostile sweep": samples.capped(samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1])),
     }
     for kind, findings in kinds.items():
+        conclusion = conclude(findings, [Gap("nowhere", "active", "none", NO_ATTACK)])
         about = About(
             title=samples.HOSTILE[0] if kind == "hostile" else "Bank and shop",
             question="What will they learn?",
@@ -68,9 +70,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             command="plumbob audit " + "--seed 7 " * 30,
             sheets={f.key: SHEET for f in findings if f.score.images is not None},
             matrix=matrix({"logistic_regression": "logistic_regression"}),
-            gate=GATE.outcome(findings, untried=[Untried("nowhere", "no attack of this plan applies")]),
+            gate=GATE.outcome(findings, conclusion),
         )
-        text = render(findings, about)
+        text = render(findings, about, conclusion)
         (folder / f"{kind}.html").write_text(text, encoding="utf-8")
     return {kind: folder / f"{kind}.html" for kind in kinds}
 

@@ -5,10 +5,11 @@ from xml.etree import ElementTree
 import pytest
 from markupsafe import Markup
 
-from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.report import charts, figures
 from plumbob.report.answer import answers
 from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+from plumbob.scoring.leak_levels import Level
 from tests.report import samples
 
 
@@ -71,6 +72,7 @@ def test_a_bar_beyond_the_chart_has_an_arrow() -> None:
 
 
 def test_levels_differ_in_shape() -> None:
+    assert set(charts.LEVEL_SHAPES) == set(Level)
     dots = [Dot(0.5, 0.5, level, level) for level in charts.LEVEL_SHAPES]
     root = parsed(charts.scatter(dots, Axis("x", 0, 1), Axis("y", 0, 1), "label"))
     marks = [e for e in root.iter("path") if "mark" in (e.get("class") or "")]
@@ -88,17 +90,17 @@ def test_any_name_stays_text(name: str) -> None:
 
 def test_error_chart_is_lines_for_several_shares_and_bars_for_one() -> None:
     for shares, tag in (((0.2, 0.4), "band"), ((0.3,), "rect")):
-        summaries = summarise(samples.values(shares=shares))
-        (figure,) = figures.error_figures(answers(summaries), figures.attack_styles(summaries))
+        found = conclude(samples.values(shares=shares))
+        (figure,) = figures.error_figures(answers(found), figures.attack_styles(found.summaries))
         assert tag in str(figure.drawings[0])
         assert len(figure.rows) == len(shares) * 8
 
 
 def test_branches_show_the_correct_rate() -> None:
-    summaries = summarise(samples.branches())
-    (figure,) = figures.error_figures(answers(summaries), figures.attack_styles(summaries))
+    found = conclude(samples.branches())
+    (figure,) = figures.error_figures(answers(found), figures.attack_styles(found.summaries))
     shown = float(figure.rows[0][2])
-    assert shown == pytest.approx(1 - summaries[0].error, abs=1e-3)
+    assert shown == pytest.approx(1 - found.summaries[0].error, abs=1e-3)
     assert "random path" in {row[0] for row in figure.rows}
 
 
@@ -111,14 +113,14 @@ def test_an_error_far_above_guessing_asks_for_a_logarithmic_scale() -> None:
 
 
 def test_many_columns_are_drawn_in_part_and_it_says_so() -> None:
-    found = answers(summarise(samples.values([f"c{i}" for i in range(200)], shares=(0.3,))))
+    found = answers(conclude(samples.values([f"c{i}" for i in range(200)], shares=(0.3,))))
     (figure,) = figures.column_figures(found)
     assert len(re.findall("<rect", str(figure.drawings[0]))) == 30
     assert "worst 30 of 200 columns" in figure.caption
 
 
 def test_correlations_are_drawn_for_own_columns_and_scores() -> None:
-    (figure,) = figures.correlation_figures(answers(summarise(samples.values(shares=(0.3,)))))
+    (figure,) = figures.correlation_figures(answers(conclude(samples.values(shares=(0.3,)))))
     assert [len(titles(parsed(drawing))) for drawing in figure.drawings] == [10, 10]
     assert "Eq 16" in str(figure.drawings[0])
     assert "Eq 17" in str(figure.drawings[1])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.expand import defences_for
@@ -17,6 +17,7 @@ from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
 from plumbob.report.page import About, render
 from plumbob.threats import THREATS
+from tests.report import samples
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def findings() -> list:
 
 
 def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings: list) -> None:
-    off, on = encryption(findings, answers(summarise(findings)))
+    off, on = encryption(findings, answers(conclude(findings)))
     assert (off.cipher, off.weak) == ("none", False)
     assert (on.cipher, on.weak) == ("Paillier, 1,024-bit key", True)
     assert "encryption is on (Paillier, 1,024-bit key). It does not help against" in on.headline
@@ -48,7 +49,7 @@ def test_a_real_key_is_named_and_does_not_help_against_the_coordinator(findings:
 
 
 def test_ciphertexts_cost_bytes_and_every_sender_is_named(findings: list) -> None:
-    off, on = encryption(findings, answers(summarise(findings)))
+    off, on = encryption(findings, answers(conclude(findings)))
     assert set(on.bytes_by_party) == {"active", "passive", "coordinator"}
     assert on.bytes_by_party["passive"] > 5 * off.bytes_by_party["passive"]
     assert all(party in on.sent for party in on.bytes_by_party)
@@ -60,13 +61,20 @@ def test_exact_multiplication_is_exact_with_and_without_a_key(findings: list) ->
     assert max(errors.values()) < 1e-15
 
 
-def test_nothing_learnt_is_said_to_be_no_proof(findings: list) -> None:
+def test_nothing_learnt_is_not_called_safe_without_a_ceiling(findings: list) -> None:
     quiet = []
     for finding in findings:
-        columns = tuple(replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0) for c in finding.score.columns)
+        columns = tuple(
+            replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0, tie=0.0, tie_error=0.1, rows_exact=0)
+            for c in finding.score.columns
+        )
         quiet.append(replace(finding, score=replace(finding.score, columns=columns, gain=-1.0, error=1.0)))
-    told = encryption(quiet, answers(summarise(quiet)))
-    assert all("that is no proof" in one.headline for one in told)
+    told = encryption(quiet, answers(conclude(quiet)))
+    assert len(told) == 2
+    assert all(". Not known: no leak was found, but all 9 are undecided." in one.headline for one in told)
+    capped = samples.capped(quiet)
+    told = encryption(quiet, answers(conclude(capped)))
+    assert all(". No leak above " in one.headline for one in told)
 
 
 def test_the_page_asks_the_question(findings: list) -> None:
@@ -134,7 +142,7 @@ def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
         }
     ).filled()
     found = run(plan, open_source(plan.data, 0))
-    (one,) = encryption(found, answers(summarise(found)))
+    (one,) = encryption(found, answers(conclude(found)))
     assert "What the active party learns" in one.headline
 
 
@@ -152,4 +160,4 @@ def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> Non
         }
     ).filled()
     found = run(plan, open_source(plan.data, 0))
-    assert how(answers(summarise(found))[0]) == "Found nothing to read: reverse sum."
+    assert how(answers(conclude(found))[0]) == "Found nothing to read: reverse sum."

@@ -10,10 +10,11 @@ import numpy as np
 from rich.console import Console
 
 from plumbob import listing
+from plumbob.auditing.concluding.conclusion import NO_ATTACK, conclude
 from plumbob.auditing.concluding.defence_frontier import frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
-from plumbob.auditing.concluding.summarise import in_words, summarise
-from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.concluding.summarise import summarise
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.planning.matrix import Block, matrix, of_plan, row
 from plumbob.auditing.planning.plan_file import make_plan
@@ -70,7 +71,7 @@ def test_no_listing_is_cut_in_a_narrow_terminal() -> None:
 
 
 def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
-    answer = answers(summarise(told(samples.values(shares=(0.3,)))))[0]
+    answer = answers(conclude(told(samples.values(shares=(0.3,)))))[0]
     assert sentence(answer).startswith(
         "50 of 1,000 people have all 10 hidden columns recovered to within 1 %, and for 41 of them guessing would have missed "
         "at least one; at least half of them 90 (80 beyond guessing), at least one 300 (200 beyond guessing)"
@@ -80,22 +81,22 @@ def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
         "50 of 1,000 people have all 10 hidden columns recovered to within 1 % (41 beyond guessing); at least one 300 "
         "(200 beyond guessing)."
     )
-    some = answers(summarise(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0)))[0]
+    some = answers(conclude(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0)))[0]
     assert sentence(some).startswith("Fewer than 5 of 1,000 people")
     dealt = {"all_1_chance": 41.0, "half_1_chance": 80.0, "any_1_chance": 190.0}
     assert (
-        short_sentence(answers(summarise(told(samples.values(shares=(0.3,)), **dealt)))[0]) == ""
+        short_sentence(answers(conclude(told(samples.values(shares=(0.3,)), **dealt)))[0]) == ""
     )  # no more than chance
-    none = answers(summarise(told(samples.harmless())))[0]
+    none = answers(conclude(told(samples.harmless())))[0]
     assert "that is chance" in sentence(none)
     assert short_sentence(none) == ""
-    assert sentence(answers(summarise(samples.values()))[0]) == ""  # findings of an older version
+    assert sentence(answers(conclude(samples.values()))[0]) == ""  # findings of an older version
 
 
 def test_people_whom_guessing_gets_too_are_recovered_all_the_same() -> None:
     every = dict.fromkeys((f"{share}_{at}_hit" for share in ("all", "half", "any") for at in "15"), 1_000.0)
     beyond = dict.fromkeys(("all_1", "half_1", "any_1"), 988.0)
-    answer = answers(summarise(told(samples.values(shares=(0.3,)), **every, **beyond)))[0]
+    answer = answers(conclude(told(samples.values(shares=(0.3,)), **every, **beyond)))[0]
     assert sentence(answer).startswith("1,000 of 1,000 people have all 10 hidden columns recovered")
     assert "for 988 of them guessing would have missed at least one" in sentence(answer)
 
@@ -104,7 +105,7 @@ def test_counts_of_older_versions_say_what_they_count() -> None:
     old = {name: number for name, number in COUNTS.items() if not name.endswith("_hit")}
     findings = samples.values(shares=(0.3,))
     mixed = [replace(f, score=replace(f.score, rows_at_risk=COUNTS if f.trial else old)) for f in findings]
-    answer = answers(summarise(mixed))[0]
+    answer = answers(conclude(mixed))[0]
     assert sentence(answer).startswith(
         "41 of 1,000 people have all 10 hidden columns recovered to within 1 % where guessing misses at least one;"
     )
@@ -112,7 +113,7 @@ def test_counts_of_older_versions_say_what_they_count() -> None:
 
 
 def test_rows_of_a_column_are_told_with_what_guessing_gets() -> None:
-    verdict = answers(summarise(samples.values(shares=(0.3,))))[0].columns[0].verdict
+    verdict = answers(conclude(samples.values(shares=(0.3,))))[0].columns[0].verdict
     verdict = replace(verdict, within_1=1.0, exact=1.0, rows_1=69.0, rows_exact=80.0, rows_1_chance=12.0)
     assert of_column(verdict, 158) == (
         "within 1 % for 158 of 158 rows (100 %), all of them exactly; guessing misses 69 of these, by chance 12"
@@ -134,28 +135,29 @@ def test_old_findings_still_load() -> None:
 def test_the_gate_is_in_the_report_with_values_and_limits() -> None:
     findings = samples.values(shares=(0.3,))
     gate = Gate.parse("max_gain<0.2 and min_accuracy>0.8")
-    judged = gate.outcome(findings, untried=[Untried("nowhere", "no attack of this plan applies")])
+    judged = gate.outcome(findings, conclude(findings, [Gap("nowhere", "active", "none", NO_ATTACK)]))
     found = gate_section(judged)
     assert not found.holds
-    assert found.headline == "The gate is broken: 1 of 2 checks failed"
+    assert found.headline == "The gate is broken: 2 of 3 checks failed"
     assert [(line.limit, line.value, line.holds) for line in found.lines] == [
         ("max_gain<0.2", "1.000", False),
+        ("max_gain<0.2", "not measured", False),
         ("min_accuracy>0.8", "0.890", True),
     ]
     page = render(findings, About(title="t", question="", plan="", notes=[], command="", gate=judged))
     assert "✗ failed" in page
     assert "✓ passed" in page
-    assert "no attack of this plan applies: <bdi>nowhere" in page
+    assert "<bdi>nowhere, threat active, defence none: not tested, no attack of this plan applies" in page
 
 
 def test_before_and_after_say_what_remains() -> None:
-    findings = samples.sweep()
-    summaries = summarise(findings)
-    figure = before_after(frontiers(findings, summaries)[0], answers(summaries))
+    findings = samples.capped(samples.sweep())
+    conclusion = conclude(findings)
+    figure = before_after(frontiers(findings, conclusion)[0], answers(conclusion))
     assert figure is not None
     assert figure.heading == "Before and after: hide_model"
     assert figure.caption == (
-        "Without defence 10 of 10 columns leak, with hide_model 0. What remains: no leak above baseline was found."
+        "Without defence 10 of 10 columns leak, with hide_model 0. What remains: no leak above 3 % in any column."
     )
     assert figure.drawings[0].count("hollow") == len(samples.NAMES)
 
@@ -177,38 +179,39 @@ def test_a_model_that_learnt_nothing_is_said_to() -> None:
 
 
 def test_two_values_have_no_order() -> None:
-    assert "order" not in in_words("order", "values", 0.0, 0.0, 0.7, 1, 1, True)
     columns = [replace(c, two_values=True) for c in samples.values(shares=(0.3,))[0].score.columns]
-    last = replace(columns[-1], rank=0.9, gain=-0.1)
+    last = replace(columns[-1], rank=0.9, tie=0.9, gain=-0.1)
     base = samples.finding([*columns[:-1], last])
-    found = answers(summarise([base]))[0]
-    assert next(c for c in found.columns if c.level == "order").badge == "high or low only"
+    found = answers(conclude([base]))[0]
+    order = next(c for c in found.columns if c.level == "order")
+    assert order.badge == "high or low only"
+    assert "order" not in order.words
     assert "told from low ones" in found.breakdown
 
 
 def test_two_values_that_leak_are_not_said_to_be_missed() -> None:
     """A guess between two values is within 5 % of neither, and still tells which it is."""
     base = samples.column("member", 0.01, np.random.default_rng(0))
-    for two_values, words in ((True, "better than guessing by 7"), (False, "0 % of its values hit to within 5 %")):
+    for two_values, words in ((True, "75 % better than guessing"), (False, "0 % of its values hit to within 5 %")):
         column = replace(base, two_values=two_values, within_5=0.0)
-        assert f"Worst column: member, {words}" in how(answers(summarise([samples.finding([column])]))[0])
+        assert f"Worst column: member, {words}" in how(answers(conclude([samples.finding([column])]))[0])
 
 
 def test_a_gain_that_is_not_called_a_leak_is_explained() -> None:
     base = samples.column("visits", 0.028, np.random.default_rng(0), rank=0.6)
-    found = answers(summarise([samples.finding([replace(base, gain=0.31, gain_error=0.117)])]))[0]
+    found = answers(conclude([samples.finding([replace(base, tie=None, gain=0.25, gain_error=0.117)])]))[0]
     assert found.columns[0].level == "order"
-    assert "a gain of 31 ± 23 % fails the stricter test that covers all columns" in found.columns[0].words
+    assert "a gain of 25 % (2 to 48 %) fails the stricter test that covers all columns" in found.columns[0].words
     assert "so it does not count as a leak of values" in sure(found)
-    plain = answers(summarise([samples.finding([replace(base, gain=0.1, gain_error=0.117)])]))[0]
+    plain = answers(conclude([samples.finding([replace(base, tie=None, gain=0.1, gain_error=0.117)])]))[0]
     assert "stricter" not in plain.columns[0].words + sure(plain)
 
 
 def test_a_column_that_is_recovered_at_times_is_not_said_to_be_always() -> None:
     rng = np.random.default_rng(0)
     trials = [samples.finding([samples.column("visits", error, rng)], trial=i) for i, error in enumerate((0.0, 0.01))]
-    assert "The worst column was recovered in 1 of 2 trials." in sure(answers(summarise(trials))[0])
-    assert "recovered in every trial" in sure(answers(summarise(trials[:1]))[0])
+    assert "The worst column was recovered in 1 of 2 trials." in sure(answers(conclude(trials))[0])
+    assert "recovered in every trial" in sure(answers(conclude(trials[:1]))[0])
 
 
 def labelled(findings: list[Finding], right: float, usual: float = 0.5) -> list[Finding]:
@@ -216,12 +219,12 @@ def labelled(findings: list[Finding], right: float, usual: float = 0.5) -> list[
 
 
 def test_the_label_is_part_of_the_answer() -> None:
-    findings = labelled(samples.values(threat="passive-training"), 1.0)
-    found = answers(summarise(findings))
-    assert found[0].headline == "Yes: 7 of 10 columns leak to a passive party, and the label"
+    findings = samples.capped(labelled(samples.values(threat="passive-training"), 1.0))
+    found = answers(conclude(findings))
+    assert found[0].headline == "Yes: 6 of 10 columns leak to a passive party, and the label"
     assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
-    other = answers(summarise(findings + samples.values(threat="active-training")))
-    assert overall(other) == "Yes: 7 of 10 columns leak, and the label"
+    other = answers(conclude(findings + samples.capped(samples.values(threat="active-training"))))
+    assert overall(other) == "Yes: 6 of 10 columns leak, and the label in at least one of 2 situations"
     shown = io.StringIO()
     print_summary(findings, Console(file=shown, width=200))
     assert "leak to a passive party, and the label." in shown.getvalue()
@@ -231,15 +234,17 @@ def test_the_label_is_part_of_the_answer() -> None:
 
 
 def test_a_label_alone_is_a_leak_and_chance_is_none() -> None:
-    only = answers(summarise(labelled(samples.harmless(), 0.8)))[0]
-    assert only.headline == "Yes: the label leaks to the active party; no leak was found in 10 columns"
+    only = answers(conclude(samples.capped(labelled(samples.harmless(), 0.8))))[0]
+    assert only.headline == "Yes: the label leaks to the active party; no leak above 3 % was found in 10 columns"
     assert only.level == "leak"
     assert how(only).startswith("Tried without success on columns")
     # 2.5 standard errors in every trial: of five tests at once, that is not enough for any
-    lucky = answers(summarise(labelled(samples.harmless(), 0.54)))[0]
-    assert (lucky.level, lucky.label) == ("none", None)
-    same = answers(summarise(labelled(samples.harmless(), 1.0, 1.0)))[0]
-    assert same.label is None  # there is one class only
+    lucky = answers(conclude(samples.capped(labelled(samples.harmless(), 0.54))))[0]
+    assert lucky.label is not None
+    assert (lucky.level, lucky.label.level) == ("undecided", "undecided")
+    same = answers(conclude(samples.capped(labelled(samples.harmless(), 1.0, 1.0))))[0]
+    assert same.label is not None
+    assert not same.label.level.leaks  # there is one class only
     (grid,) = grids(
         [Block("logistic_regression", "prediction", (row("logistic_regression", THREATS["active"]),))], only.summaries
     )

@@ -49,8 +49,13 @@ def one(names: tuple[str, ...] = samples.NAMES, **setting: object) -> list[Findi
 
 def tree(root: Path, *, pages: bool = True) -> Path:
     """Three whole audits at different depths, one unfinished, three broken, and things that are no audits."""
-    write(root / "bare", one(), day=4, pages=pages)
-    write(root / "team" / "rounded", samples.harmless(trials=1), day=5, plan=PLAN.replace("seed: 7", "seed: 8"))
+    write(root / "bare", samples.capped(one()), day=4, pages=pages)
+    write(
+        root / "team" / "rounded",
+        samples.capped(samples.harmless(trials=1)),
+        day=5,
+        plan=PLAN.replace("seed: 7", "seed: 8"),
+    )
     write(root / "hostile" / "a b ü", one(HOSTILE, data=HOSTILE[0], defence=HOSTILE[2]), day=3, pages=pages)
     write(root / "half", one(), report=False, day=2)
     write(root / "planless", one(), plan=None, day=1)

@@ -92,12 +92,12 @@ def test_two_marked_audits_are_compared(tab: Page, url: str) -> None:
     tab.check("input[value='team/rounded']")
     tab.click("#go")
     assert tab.url == f"{url}compare?run=team%2Frounded&run=bare"  # in the order of the list
-    assert "10 worse in the second" in tab.inner_text("h1").replace("\u00a0", " ")
+    assert "5 worse in the second" in tab.inner_text("h1").replace("\u00a0", " ")
     assert "seed" in tab.inner_text("#differ")
     row = tab.locator("#columns tr", has_text="income").inner_text()
     assert "worse: no leak became recovered" in row
     tab.click("text=Swap")
-    assert "10 better" in tab.inner_text("h1")
+    assert "5 better" in tab.inner_text("h1")
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen_and_is_remembered(tab: Page) -> None:

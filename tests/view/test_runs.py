@@ -61,10 +61,10 @@ def test_findings_that_are_no_sense_are_one_line(root: Path) -> None:
 
 def test_a_changed_folder_is_read_again(root: Path) -> None:
     runs = Runs(root)
-    assert runs.open("bare").run.findings == 1
+    assert runs.open("bare").run.findings == 2
     with (root / "bare" / "findings.jsonl").open("a") as store:
         store.write(audits.one()[0].to_line() + "\n")
-    assert runs.open("bare").run.findings == 2
+    assert runs.open("bare").run.findings == 3
 
 
 def test_links_are_not_followed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -124,7 +124,7 @@ def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 def test_two_audits_differ_in_words(root: Path) -> None:
     runs = Runs(root)
     found = compare(runs.open("bare"), runs.open("team/rounded"))
-    assert found.headline == "Of 10 columns, 0 worse in the second, 10 better"
+    assert found.headline == "Of 10 columns, 0 worse in the second, 5 better"
     assert {row.name for row in found.differ} >= {"seed", "defences"}
     assert "trials" in {row.name for row in found.agree}
     income = next(row for row in found.columns if row.name == "income")
@@ -132,6 +132,17 @@ def test_two_audits_differ_in_words(root: Path) -> None:
     alike = compare(runs.open("bare"), runs.open("bare"))
     assert alike.headline == "No difference in 10 columns"
     assert not alike.differ
+
+
+def test_what_is_not_known_is_neither_better_nor_worse(root: Path) -> None:
+    bare = read_findings(root / "bare" / FINDINGS)
+    audits.write(root / "unknown", [one for one in bare if one.score.metric != "ceiling"])
+    runs = Runs(root)
+    found = compare(runs.open("bare"), runs.open("unknown"))
+    assert found.headline == "Of 10 columns, 0 worse in the second, 0 better, 5 unclear"
+    changes = {row.change for row in found.columns if row.change}
+    assert changes == {"unclear: no leak became undecided"}
+    assert found.situations[0].second.endswith("5 not known")
 
 
 def test_audits_that_differ_and_find_the_same_are_not_called_alike(root: Path) -> None:

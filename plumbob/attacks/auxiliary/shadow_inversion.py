@@ -19,7 +19,7 @@ import numpy as np
 
 from plumbob.attacks._common.differentiable_models import SQUASH, layered
 from plumbob.attacks._common.release_likelihood import Meaning, meaning
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores.gradient_inversion import (
     InversionLoss,
     InversionSearch,
@@ -47,6 +47,7 @@ class ShadowInversion(Attack):
     identity = "ShadowInversion(structure, activation, solve, fitting, fitting_rate, loss, steps, rate, finish)"
     summary = "black-box GIA: fits a shadow model to auxiliary rows and their scores, then inverts it"
     paper = "jiang2022"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "split_models")
     requires = (AuxiliaryRows,)
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # a stand-in model, then as gradient inversion

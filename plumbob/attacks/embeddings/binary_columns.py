@@ -25,6 +25,7 @@ from plumbob.attacks.embeddings._smallest_columns import atoms
 from plumbob.attacks.embeddings._two_valued_ascent import cuts
 from plumbob.errors import BadInput, boolean
 from plumbob.federation import FloatArray
+from plumbob.kinds import Kind
 from plumbob.threats import View
 
 KINDS_TOLD_ONE_BY_ONE = 64  # of rows, up to which they are told one by one
@@ -71,6 +72,7 @@ class BinaryColumns(Attack):
     summary = "ours: finds every two-valued column in the span of the embeddings, with a certificate"
     paper = "plumbob"
     protocols = ("split_network",)
+    addresses = (Kind.TWO_VALUED,)
 
     def __init__(self, affine: bool = True, values: tuple[float, ...] = (0.0, 1.0)) -> None:
         self.affine = boolean("affine", affine)

@@ -19,6 +19,7 @@ from plumbob.attacks.embeddings._received_embeddings import Embedding, embedding
 from plumbob.attacks.embeddings.linear_equations import CANDIDATE_CELLS, candidates, independent_columns
 from plumbob.errors import boolean, whole
 from plumbob.federation import FloatArray
+from plumbob.kinds import Kind
 from plumbob.threats import View
 
 
@@ -30,6 +31,7 @@ class LeverageSampling(Attack):
     summary = "tries all 2^r binary values at r sampled rows by least squares and keeps the nearest column"
     paper = "ye2022"
     protocols = ("split_network",)
+    addresses = (Kind.TWO_VALUED,)
     by_default = False
     presets = {"small": {"runs": 4, "most": 12}}
 

@@ -16,6 +16,7 @@ from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._received_embeddings import embeddings
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.kinds import Kind
 from plumbob.threats import View
 
 BINARY = 1e-2  # how far from 0 or 1 a value may be: embeddings in 32 bits are off by a little
@@ -30,6 +31,7 @@ class LinearEquations(Attack):
     summary = "tries all 2^d binary values at d rows and keeps those that are binary at all others"
     paper = "ye2022"
     protocols = ("split_network",)
+    addresses = (Kind.TWO_VALUED,)
     by_default = False
     presets = {"small": {"most": 12}}
 

@@ -20,6 +20,7 @@ from plumbob.attacks.gradients._defended_gradients import changed
 from plumbob.attacks.gradients._worker_uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import BoolArray, FloatArray, IntArray
+from plumbob.kinds import COLUMNS, Kind
 from plumbob.known_defences import KnownSecureAggregation
 from plumbob.lazy_imports import Tensor, nn, torch
 from plumbob.protocols.gradients.split_training import TOP
@@ -38,6 +39,7 @@ class ServerAttack(Attack):
 
     paper = "jin2021"
     protocols = ("split_training",)
+    addresses = (*COLUMNS, Kind.LABEL)
     corrupted = True
     by_default = False  # thousands of iterations to learn less than gradient peeling solves for
     needs_active = False

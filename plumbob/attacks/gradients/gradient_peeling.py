@@ -39,6 +39,7 @@ from plumbob.attacks.gradients._worker_uploads import STILL, UPLOAD_RANK_SHARE, 
 from plumbob.crypto.parallel import available
 from plumbob.errors import boolean
 from plumbob.federation import BoolArray, FloatArray, IntArray
+from plumbob.kinds import COLUMNS, Kind
 from plumbob.known_defences import KnownSecureAggregation
 from plumbob.lazy_imports import torch
 from plumbob.protocols.shared.networks import one_thread, precision, representation
@@ -60,6 +61,7 @@ class GradientPeeling(Attack):
     summary = "ours: solves batch gradients for per-row gradients, then inverts the network layer by layer"
     paper = "plumbob"
     protocols = ("split_training",)
+    addresses = (*COLUMNS, Kind.LABEL)
     corrupted = True
     needs_active = False
     cost_terms = ("1", "rounds", "n u", "n^2")  # rows are told apart pair by pair

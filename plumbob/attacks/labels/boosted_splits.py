@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.formats import ubjson
+from plumbob.kinds import COLUMNS, Kind
 from plumbob.threats import View
 from plumbob.transcript import COORDINATOR, Message
 
@@ -39,7 +40,9 @@ class BoostedSplits(Attack):
     identity = "BoostedSplits()"
     summary = "ours: label inference from xgboost's gradients, and intervals of every cell from the sides of its splits"
     paper = "plumbob"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("xgboost_columns",)
+    addresses = (*COLUMNS, Kind.LABEL)
     needs_active = False
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:

@@ -20,7 +20,7 @@ import numpy as np
 
 from plumbob.attacks._common.differentiable_models import Logits, logits_of
 from plumbob.attacks._common.release_likelihood import Misfit, meaning, squared
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, functional, torch
@@ -74,6 +74,7 @@ class GenerativeRegression(Attack):
     )
     summary = "GRNA: trains a generator of the unknown columns until the model's scores match the observed ones"
     paper = "luo2021"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)
     cost_terms = ("1", "draws", "draws u", "draws w", "n", "n w")  # a generator, trained in steps

@@ -2,7 +2,8 @@
 
 One option per defence, one mark per option and threat. Errors, hits and leaks are those of the strongest attack, means
 over the shares of unknown columns, with intervals over trials. Trials of different defences share rows, splits and seeds, so
-two options are compared trial by trial.
+two options are compared trial by trial. An option is safe only where every threat of the plan was tested and nothing leaks
+above the limit, by attacks and by the ceiling; a threat that was not tested is never in its favour.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Literal
 
-from plumbob.auditing.concluding.inconclusive import inconclusive
-from plumbob.auditing.concluding.summarise import Summary, group, label_gain, situation_of, summarise
+from plumbob.attacks import attacks
+from plumbob.auditing.concluding.ceilings import attacked
+from plumbob.auditing.concluding.conclusion import Conclusion, Judged, conclude
+from plumbob.auditing.concluding.judging import LABEL, label_gain
+from plumbob.auditing.concluding.summarise import group, situation_of
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
+from plumbob.threats import THREATS
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
 ROUNDING = 1e-9  # sums of equal numbers in another order
@@ -57,7 +63,14 @@ class Mark:
     columns: int
     attacks: tuple[str, ...]  # all that were tried
     pictures: bool = False  # whose columns are tiles, and whose attack accuracy nobody measured
-    inconclusive: bool = False  # whether no attack covers it, so that no leak found means nothing
+    unseen: float = 0.0  # the largest gain that may have gone unseen in a column or the label
+    ceiling: float | None = None  # what learners with everybody else's rows gain, the mean over columns
+    unknown: int = 0  # columns, and the label, that are undecided or not tested
+
+    @property
+    def reach(self) -> float:
+        """What is learnt or could be: by the strongest attack or by the ceiling, the mean over columns."""
+        return max(self.leak.mean, self.ceiling or 0.0)
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,9 @@ class Option:
     predict_seconds: float
     bytes_sent: float
     dominated_by: str = ""
+    auc: Estimate | None = None  # of the released scores
+    calibration: Estimate | None = None
+    gaps: tuple[Gap, ...] = ()  # threats of the plan that no attack was run under
     trained: bool = True  # whether the model learnt anything, so that its accuracy says what the defence costs
 
     @property
@@ -93,13 +109,22 @@ class Option:
 
     @property
     def safe(self) -> bool:
-        """No attack under any threat found a column, or the label, above baseline."""
-        return not self.level.leaks and not self.inconclusive
+        """Every threat of the plan was tested, and nothing above the limit was found or is possible."""
+        return self.level is Level.NONE and not self.gaps
 
     @property
-    def inconclusive(self) -> bool:
-        """Whether there is a threat under which no attack covers it."""
-        return any(mark.inconclusive for mark in self.marks)
+    def unknown(self) -> bool:
+        """Whether there is something that is not known of it."""
+        return bool(self.gaps) or any(mark.unknown for mark in self.marks)
+
+    @property
+    def reach(self) -> float:
+        """What is learnt or could be, against the threat that does most harm."""
+        return max(mark.reach for mark in self.marks)
+
+    @property
+    def unseen(self) -> float:
+        return max(mark.unseen for mark in self.marks)
 
 
 @dataclass(frozen=True)
@@ -113,6 +138,7 @@ class Frontier:
     reason: Reason
     if_known: str = ""  # the same among options that leave the model known, where the recommended one hides it
     if_known_reason: Reason = "nothing"
+    untested: tuple[str, ...] = ()  # threats that Plumbob knows for such protocols and that the plan does not name
 
     @property
     def reference(self) -> Option | None:
@@ -131,20 +157,27 @@ class Frontier:
         return None if self.reference is None else self.reference.accuracy.less(option.accuracy)
 
 
-def frontiers(findings: Iterable[Finding], summaries: Iterable[Summary] | None = None) -> list[Frontier]:
+def frontiers(findings: Iterable[Finding], conclusion: Conclusion | None = None) -> list[Frontier]:
     """One frontier for every data set and protocol on which at least two defences were tried."""
-    found = list(findings)
-    verdicts = group(summarise(found) if summaries is None else summaries, lambda s: situation_of(s.setting))
+    every = list(findings)
+    conclusion = conclude(every) if conclusion is None else conclusion
+    found = attacked(every)
+    judged = {one.situation: one for one in conclusion.situations}
     made = []
     for (data, protocol), parts in group(found, lambda f: (f.data, f.protocol)).items():
         by_defence = group(parts, lambda f: f.defence)
         if len(by_defence) < 2:
             continue
         options = [
-            _option(defence, trials, {f.threat: verdicts[situation_of(f)] for f in trials})
+            _option(
+                defence,
+                trials,
+                {f.threat: judged[situation_of(f)] for f in trials},
+                _gaps(conclusion, protocol, defence),
+            )
             for defence, trials in by_defence.items()
         ]
-        made.append(frontier(data, protocol, options))
+        made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, conclusion)))
     return made
 
 
@@ -166,7 +199,7 @@ def dominates(one: Option, other: Option) -> bool:
     single trial has no interval, and its difference counts as it is. Leaks are the worst over all threats. Whether the model
     can be hidden is not a matter of settings: an option that hides it and one that does not leave each other alone.
     """
-    if one.hidden != other.hidden or one.inconclusive or other.inconclusive:
+    if one.hidden != other.hidden or one.gaps or other.gaps or one.reach > other.reach + ROUNDING:
         return False
     accuracy = one.accuracy.less(other.accuracy)
     spared = other.worst.leak.less(one.worst.leak)
@@ -177,9 +210,9 @@ def dominates(one: Option, other: Option) -> bool:
 def recommend(options: Sequence[Option]) -> tuple[str, Reason]:
     """The defence to take, and why.
 
-    No defence, if nothing leaks without one. Else the most accurate option without a leak above baseline; of equals the
-    one that leaks least. Else the one that leaks least among those that lose at most one point of accuracy, if that is
-    less than without. Else nothing.
+    No defence, if without one every threat was tested and nothing leaks above the limit. Else the most accurate option of
+    which that is true; of equals the one that leaks least. Else, of those tested against every threat that lose at most one
+    point of accuracy, the one under which least is learnt or could be, if that is less than without. Else nothing.
     """
     bare = next((option for option in options if option.defence == "none"), None)
     if bare is not None and bare.safe:
@@ -195,14 +228,11 @@ def cheapest(options: Sequence[Option]) -> Option | None:
     """The least leak for at most one point of accuracy, where that is less than without a defence."""
     best = max(options, key=lambda option: option.accuracy.mean)
     reference = next((option for option in options if option.defence == "none"), best)
-    cheap = [
-        o for o in options if reference.accuracy.less(o.accuracy).mean <= SMALL_LOSS + ROUNDING and not o.inconclusive
-    ]
+    cheap = [o for o in options if reference.accuracy.less(o.accuracy).mean <= SMALL_LOSS + ROUNDING and not o.gaps]
     if not cheap:
         return None
-    least = min(cheap, key=lambda option: option.worst.leak.mean)
-    spared = reference.worst.leak.less(least.worst.leak)
-    return least if spared.mean > ROUNDING else None
+    least = min(cheap, key=lambda option: (option.reach, option.worst.leak.mean))
+    return least if reference.reach - least.reach > ROUNDING else None
 
 
 def estimate(trials: Mapping[int, float]) -> Estimate:
@@ -223,8 +253,25 @@ def _dominating(option: Option, options: Sequence[Option]) -> str:
     return min(better, key=lambda o: (o.worst.leak.mean, -o.accuracy.mean)).defence if better else ""
 
 
-def _option(defence: str, findings: Sequence[Finding], verdicts: Mapping[str, Sequence[Summary]]) -> Option:
-    marks = [_mark(parts, verdicts[threat]) for threat, parts in group(findings, lambda f: f.threat).items()]
+def _untested(protocol: str, conclusion: Conclusion) -> tuple[str, ...]:
+    """Threats that attacks of Plumbob fit on such a protocol, and that nobody asked about."""
+    asked = {one.situation.threat for one in conclusion.situations if one.situation.protocol == protocol}
+    name = protocol.partition(" (")[0]
+    tried = [THREATS[one] for one in asked if one in THREATS]
+    fits = [t for t in THREATS.values() if any(a.why_not(name, t) is None for a in attacks().values())]
+    return tuple(t.name for t in fits if t.name not in asked and not any(t.within(other) for other in tried))
+
+
+def _gaps(conclusion: Conclusion, protocol: str, defence: str) -> tuple[Gap, ...]:
+    """Threats of the plan that no attack was run under, where they could have learnt something."""
+    gaps = [one.gap for one in conclusion.situations if one.gap is not None and one.gap.meaningful]
+    return tuple(gap for gap in gaps if (gap.protocol, gap.defence) == (protocol, defence))
+
+
+def _option(defence: str, findings: Sequence[Finding], judged: Mapping[str, Judged], gaps: tuple[Gap, ...]) -> Option:
+    marks = [_mark(parts, judged[threat]) for threat, parts in group(findings, lambda f: f.threat).items()]
+    ranked = [finding for finding in findings if finding.auc is not None]
+    meant = [finding for finding in findings if finding.calibration is not None]
     return Option(
         defence=defence,
         accuracy=_by_trial(findings, lambda f: f.model_accuracy or 0.0),
@@ -233,10 +280,13 @@ def _option(defence: str, findings: Sequence[Finding], verdicts: Mapping[str, Se
         predict_seconds=median(finding.predict_seconds for finding in findings),
         bytes_sent=fmean(finding.bytes_sent for finding in findings),
         trained=all(finding.trained for finding in findings),
+        auc=_by_trial(ranked, lambda f: f.auc or 0.0) if ranked else None,
+        calibration=_by_trial(meant, lambda f: f.calibration or 0.0) if meant else None,
+        gaps=gaps,
     )
 
 
-def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
+def _mark(findings: Sequence[Finding], judged: Judged) -> Mark:
     spoken = [f for f in findings if any(column.claims for column in f.score.columns)] or list(findings)
     metric = "values" if any(f.score.metric == "values" for f in spoken) else "branches"
     attacks = group(spoken, lambda f: f.attack)
@@ -247,7 +297,8 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
     leak_attack = max(leaks, key=lambda name: leaks[name].mean)
     error_attack = min(errors, key=lambda name: errors[name].mean)
     hits_attack = max(hits, key=lambda name: hits[name].mean)
-    levels = group((verdict for summary in summaries for verdict in summary.verdicts), lambda verdict: verdict.column)
+    columns = [one for one in judged.standings if one.verdict.column != LABEL]
+    ceilings = [max(0.0, one.ceiling.gain) for one in columns if one.ceiling is not None]
     return Mark(
         threat=findings[0].threat,
         white_box=findings[0].white_box,
@@ -260,12 +311,14 @@ def _mark(findings: Sequence[Finding], summaries: Sequence[Summary]) -> Mark:
         hits=hits[hits_attack],
         hits_attack=hits_attack,
         hits_baseline=fmean(_constant_hits(finding) for parts in measured.values() for finding in parts),
-        level=worst([s.level for s in summaries] + [s.label.level for s in summaries if s.label]),
-        leaking=sum(any(verdict.level.leaks for verdict in parts) for parts in levels.values()),
-        columns=len(levels),
+        level=judged.level,
+        leaking=sum(one.level.leaks for one in columns),
+        columns=len(columns),
         attacks=tuple(dict.fromkeys(finding.attack for finding in findings)),
         pictures=all(finding.score.images is not None for finding in findings),
-        inconclusive=inconclusive(summaries),
+        unseen=max((one.verdict.unseen or 0.0 for one in judged.standings), default=0.0),
+        ceiling=fmean(ceilings) if ceilings else None,
+        unknown=sum(not one.level.known for one in judged.standings),
     )
 
 

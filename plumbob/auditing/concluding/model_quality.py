@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import fmean
 
-from plumbob.auditing.concluding.summarise import group, label_gain, recovered
+from plumbob.auditing.concluding.judging import label_gain, recovered
+from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.running.finding import Finding
 
 

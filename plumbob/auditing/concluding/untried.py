@@ -20,3 +20,26 @@ class Untried:
         'rounding on decision_tree was not tried: it changes nothing there'
         """
         return f"{self.what} was not tried: {self.why}"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A situation that a plan asks for and in which no attack was run."""
+
+    protocol: str
+    threat: str
+    defence: str
+    why: str
+    meaningful: bool = True  # False where the curious get nothing to learn from, or a stronger threat was tested
+
+    @property
+    def what(self) -> str:
+        return f"{self.protocol}, threat {self.threat}, defence {self.defence}"
+
+    @property
+    def words(self) -> str:
+        """
+        >>> Gap("neural_network", "active-black-box", "none", "needs the model").words
+        'neural_network, threat active-black-box, defence none: not tested, needs the model'
+        """
+        return f"{self.what}: {'not tested' if self.meaningful else 'not needed'}, {self.why}"

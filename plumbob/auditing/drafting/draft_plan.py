@@ -29,6 +29,7 @@ from plumbob.data.align import canonical
 from plumbob.data.prepare import CHOICES
 from plumbob.data.recognise import count, recognise
 from plumbob.errors import BadInput
+from plumbob.files import real
 from plumbob.protocols import protocol_named
 from plumbob.threats import THREATS
 
@@ -113,7 +114,7 @@ def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
     data: dict[str, Any] = {"name": wishes.data} if wishes.data else {}
     if wishes.parties:
         data = {
-            "parties": {name: {"file": str(file.resolve())} for name, file in wishes.parties.items()},
+            "parties": {name: {"file": str(real(file))} for name, file in wishes.parties.items()},
             "id": wishes.id,
             "label": wishes.label,
             "rules": {"missing": missing},
@@ -126,7 +127,7 @@ def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
     data["ignore"] = list(wishes.ignore)
     defences: Any = sweep.NAME if wishes.defences == (sweep.NAME,) else list(wishes.defences)
     columns = {"columns": list(wishes.columns)} if wishes.columns else {}
-    models = [{"model": str(path.resolve())} | columns for path in wishes.models]
+    models = [{"model": str(real(path))} | columns for path in wishes.models]
     rest = {"protocols": [*wishes.protocols, *models], "threats": list(wishes.threats), "defences": defences}
     return {"data": data, **rest, "effort": wishes.effort}
 
@@ -220,6 +221,7 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         "train_share: 0.5",
     ]
     lines += ["", *_comment("The same seed gives the same numbers."), "seed: 0"]
+    lines += ["", *_comment("Gain over guessing that may go unseen where a column is called safe."), "# limit: 0.1"]
     lines += ["", *_comment("Conditions for exit code 0, see docs/ci.md; they are checked for every defence above.")]
     lines += ["# gate: max_gain<0.2 and exact_columns==0"]
     lines += ["", *_comment("The purpose of the federation in one sentence, for the impact assessment.")]

@@ -17,9 +17,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.concluding.inconclusive import inconclusive
-from plumbob.auditing.concluding.summarise import Situation, Summary, Verdict, group, interval, situation_of, summarise
-from plumbob.auditing.concluding.untried import Untried
+from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
+from plumbob.auditing.concluding.judging import LABEL, interval
+from plumbob.auditing.concluding.summarise import Situation, group, situation_of
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
 from plumbob.errors import BadInput, suggest
 from plumbob.scoring.leak_levels import Level
@@ -63,13 +64,15 @@ MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         Measure("max_gain", "largest gain over guessing of any column", 1.0),
-        Measure("leaking_columns", "columns whose verdict is exact, leak or order", math.inf),
-        Measure("exact_columns", "columns whose verdict is exact", math.inf),
+        Measure("leaks", "columns, and the label, that leak or are not known to be safe", math.inf),
+        Measure("leaking_columns", "columns that leak or are not known to be safe", math.inf),
+        Measure("exact_columns", "columns that are recovered, for some people at least, or may be", math.inf),
         Measure("max_label_accuracy", "share of the rows whose class the curious parties infer", 1.0),
         Measure("min_accuracy", "share of the rows that the model classifies correctly", 0.0, more_is_better=True),
     )
 }
-COLUMNS = ("max_gain", "leaking_columns", "exact_columns")  # measures of what attacks find in columns
+COLUMNS = ("max_gain", "leaks", "leaking_columns", "exact_columns")  # measures of what attacks find
+NEARLY_ALL = 0.9  # of a gain that may have gone unseen: from here on a column may be recovered exactly
 
 
 @dataclass(frozen=True)
@@ -141,30 +144,26 @@ class Gate:
     def about_labels(self) -> bool:
         return any(condition.measure.name == "max_label_accuracy" for condition in self.conditions)
 
-    def check(self, findings: Sequence[Finding], summaries: Sequence[Summary] | None = None) -> list[Check]:
-        """Every condition in every situation, in the order of the gate."""
-        summed = group(summarise(findings) if summaries is None else summaries, lambda s: situation_of(s.setting))
+    def outcome(self, findings: Sequence[Finding], conclusion: Conclusion) -> Outcome:
+        """What it says of an audit: every condition in every situation, in the order of the gate."""
         trials = group(findings, situation_of)
-        return [
-            _check(condition, situation, parts, trials[situation])
+        meant = [judged for judged in conclusion.situations if judged.counts]
+        checks = [
+            _check(condition, judged, trials.get(judged.situation, []))
             for condition in self.conditions
-            for situation, parts in summed.items()
+            for judged in meant
+            if judged.gap is None or condition.measure.name in COLUMNS
         ]
-
-    def outcome(
-        self, findings: Sequence[Finding], summaries: Sequence[Summary] | None = None, untried: Sequence[Untried] = ()
-    ) -> Outcome:
-        """What it says of an audit. `untried` are the situations in which no attack of the plan applies."""
-        return Outcome(self, tuple(self.check(findings, summaries)), tuple(untried))
+        return Outcome(self, tuple(checks), tuple(one.gap for one in conclusion.situations if one.gap is not None))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a gate says of an audit: every condition in every situation, and the situations that were not checked."""
+    """What a gate says of an audit: every condition in every situation, and the situations that no attack was run in."""
 
     gate: Gate
     checks: tuple[Check, ...]
-    untried: tuple[Untried, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -208,23 +207,33 @@ def _check_sense(condition: Condition) -> None:
         raise BadInput(f"gate: '{words}' always holds; '{measure.name}' is {measure.worst:g} at worst")
 
 
-def _check(condition: Condition, situation: Situation, parts: list[Summary], trials: list[Finding]) -> Check:
-    check = _measured(condition, situation, parts, trials)
-    if check.holds and condition.measure.name in COLUMNS and inconclusive(parts):
-        return Check(condition, situation, False, None)  # not known is not safe
-    return check
-
-
-def _measured(condition: Condition, situation: Situation, parts: list[Summary], trials: list[Finding]) -> Check:
-    name = condition.measure.name
+def _check(condition: Condition, judged: Judged, trials: list[Finding]) -> Check:
+    name, situation = condition.measure.name, judged.situation
+    columns = [one for one in judged.standings if one.verdict.column != LABEL]
+    if name in COLUMNS and (judged.gap is not None or not judged.standings):
+        return Check(condition, situation, False, None)
     if name == "max_gain":
-        return _largest(condition, situation, list(_columns(parts, condition).values()))
+        if any(one.level is Level.NOT_TESTED for one in columns):
+            return Check(condition, situation, False, None)
+        return _largest(condition, situation, [_of_column(one) for one in columns])
     if condition.measure.counts:
-        least = Level.EXACT if name == "exact_columns" else Level.ORDER
-        found = tuple(b for b in _worst_levels(parts).values() if _rank(b) >= least.rank)
+        found = tuple(map(_of_column, filter(COUNTED[name], judged.standings if name == "leaks" else columns)))
         holds = COMPARISONS[condition.sign](len(found), condition.limit)
         return Check(condition, situation, holds, float(len(found)), () if holds else found)
     return _largest(condition, situation, _labels(trials) if name == "max_label_accuracy" else _accuracies(trials))
+
+
+def _may_leak(one: Standing) -> bool:
+    return one.level.leaks or not one.level.known
+
+
+def _may_be_exact(one: Standing) -> bool:
+    if one.level is Level.UNDECIDED:
+        return (one.verdict.unseen or 0.0) >= NEARLY_ALL
+    return one.level in (Level.EXACT, Level.EXACT_FOR_SOME, Level.NOT_TESTED)
+
+
+COUNTED = {"leaks": _may_leak, "leaking_columns": _may_leak, "exact_columns": _may_be_exact}
 
 
 def _largest(condition: Condition, situation: Situation, found: Sequence[Breach]) -> Check:
@@ -237,34 +246,15 @@ def _largest(condition: Condition, situation: Situation, found: Sequence[Breach]
     return Check(condition, situation, not broken, worst(one.value for one in found), tuple(ordered))
 
 
-def _columns(parts: Sequence[Summary], condition: Condition) -> dict[str, Breach]:
-    """Every column with its largest gain."""
-    cases = [_of_column(summary, verdict) for summary in parts for verdict in summary.verdicts]
-    return {
-        column: max(found, key=lambda one: (one.value if condition.mean else one.high, one.value))
-        for column, found in group(cases, lambda one: one.column).items()
-    }
-
-
-def _worst_levels(parts: Sequence[Summary]) -> dict[str, Breach]:
-    """Every column with its worst verdict."""
-    cases = [_of_column(summary, verdict) for summary in parts for verdict in summary.verdicts]
-    columns = group(cases, lambda one: one.column)
-    return {column: max(found, key=lambda one: (_rank(one), one.value)) for column, found in columns.items()}
-
-
-def _rank(breach: Breach) -> int:
-    return 0 if breach.level is None else breach.level.rank
-
-
-def _of_column(summary: Summary, verdict: Verdict) -> Breach:
-    """A gain below 0 (an attack worse than guessing) counts as 0, however wide its interval is."""
-    low, high = max(0.0, verdict.gain - verdict.margin), min(1.0, verdict.gain + verdict.margin)
+def _of_column(one: Standing) -> Breach:
+    """A gain below 0 (an attack worse than guessing) counts as 0; where nothing was found, the end is what may be unseen."""
+    verdict = one.verdict
     value = max(0.0, verdict.gain)
-    if verdict.gain <= 0:
-        low = high = 0.0
-    where = (summary.setting.attack, summary.setting.unknown, verdict.column, verdict.level)
-    return Breach(*where, value, low, max(value, high), verdict.two_values)
+    low, high = max(0.0, verdict.low), max(0.0, verdict.high) if value else 0.0
+    if verdict.unseen is not None:
+        low, high = 0.0, verdict.unseen
+    where = (one.attack, one.unknown, verdict.column, verdict.level)
+    return Breach(*where, value, min(low, value), max(value, min(1.0, high)), verdict.two_values)
 
 
 def _labels(trials: Sequence[Finding]) -> list[Breach]:

@@ -1,7 +1,8 @@
-"""The matrix of threats: who is curious, what it knows, in which phase, and which attacks apply or why none does.
+"""The matrix of threats: who is curious, what it knows, in which phase, which attacks apply or why none does, and what they see.
 
 One block per protocol, since a protocol is attacked either in training or in prediction; one row per threat; the reasons
-are those of `Attack.why_not`, for the attacks that work on the protocol at all.
+are those of `Attack.why_not`, for the attacks that work on the protocol at all. An attack that looks for two values says
+nothing of the others by finding none: a row also names the kinds of targets that none of its attacks addresses.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from plumbob.attacks import attacks
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.plan import Plan
+from plumbob.kinds import COLUMNS, Kind
 from plumbob.protocols import PROTOCOLS
 from plumbob.threats import THREATS, Threat
 
@@ -28,10 +30,22 @@ class Row:
     fits: tuple[str, ...]
     reasons: tuple[tuple[str, tuple[str, ...]], ...]  # why the others do not: the reason, and the attacks it holds for
     planned: bool = True  # whether the plan names the threat
+    targets: tuple[Kind, ...] = COLUMNS  # kinds of what is hidden from the curious
 
     @property
     def knows(self) -> str:
         return ", ".join(self.knowledge) or NOTHING
+
+    @property
+    def addressed(self) -> dict[str, tuple[Kind, ...]]:
+        """Which attacks would see a leak in which kinds of targets."""
+        return {name: tuple(kind for kind in attacks()[name].addresses if kind in self.targets) for name in self.fits}
+
+    @property
+    def blind(self) -> tuple[Kind, ...]:
+        """Kinds of targets in which no attack that fits would see a leak."""
+        seen = {kind for kinds in self.addressed.values() for kind in kinds}
+        return tuple(kind for kind in self.targets if kind not in seen)
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,7 @@ def row(protocol: str, threat: Threat, planned: bool = True) -> Row:
         fits=tuple(name for name, why in able.items() if why is None),
         reasons=tuple((why, tuple(name for _, name in pairs)) for why, pairs in reasons.items()),
         planned=planned,
+        targets=COLUMNS if threat.active else (*COLUMNS, Kind.LABEL),
     )
 
 

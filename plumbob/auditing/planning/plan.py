@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from plumbob import bundle
 from plumbob.attacks import attack_named, attacks
+from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.gate import Gate
 from plumbob.data import registry
@@ -281,6 +282,7 @@ class Plan(_Part):
     rows: int | None = Field(default=None, ge=50, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
+    limit: float = Field(default=LIMIT, gt=0, lt=1)  # gain that may go unseen where a column is called safe
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
@@ -348,7 +350,7 @@ class Plan(_Part):
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
 
     def swept(self) -> Plan:
-        """The same plan with the defence sweep, and with a white-box and a black-box threat."""
+        """The same plan with the defence sweep, and with the threats that a sweep always asks."""
         if self.data.recorded is not None:
             raise BadInput(
                 "a recorded run is audited unchanged, so no defence can be tried on it; sweep one of Plumbob's own protocols"
@@ -356,9 +358,11 @@ class Plan(_Part):
         protocols = [part.protocol() for part in self.protocols]
         every = [DefencePlan(name=name, settings=settings) for name, settings in sweep.every()]
         defences = tuple(d for d in every if any(sweep.fits(d.defence(), protocol) for protocol in protocols))
-        boxes = {part.threat().grant(WhiteBox) is not None for part in self.threats}
-        missing = [name for name, box in ((sweep.WHITE_BOX, True), (sweep.BLACK_BOX, False)) if box not in boxes]
-        threats = (*self.threats, *(ThreatPlan(name=name) for name in missing))
+        phases = {protocol.phase for protocol in protocols}
+        usual = [name for phase, names in sweep.THREATS.items() if phase in phases for name in names]
+        given = self.threats if "threats" in self.model_fields_set else ()
+        there = {part.name for part in given}
+        threats = (*given, *(ThreatPlan(name=name) for name in usual if name not in there))
         dealt = self.unknown is None and not self.data.given
         unknown = sweep.UNKNOWN if dealt else self.unknown
         return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown})
@@ -380,7 +384,7 @@ class Plan(_Part):
     def digest(self) -> str:
         """A hash of what is audited; keys that only concern the evaluation of findings are left out."""
         return hashlib.sha256(
-            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
+            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose", "limit"})).encode()
         ).hexdigest()
 
     def check_trust(self, trust: Trust) -> None:

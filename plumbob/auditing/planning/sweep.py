@@ -1,4 +1,7 @@
-"""The defence sweep: every defence of the prediction phase at its usual settings, in the white and in the black box.
+"""The defence sweep: every defence of the prediction phase at its usual settings, against every usual attacker.
+
+A defence is judged by the attacker who does best, so the sweep always asks the one with the model, the one with complete rows of
+other people besides, the one with such rows alone, and in training a passive party that is after the label.
 
 For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`.
 `defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
@@ -39,8 +42,10 @@ ORDER = (  # in which a plan lists them, and so the findings; defences that are 
     "left_out",
 )
 IN_TRAINING = {"gradients", "embeddings"}  # points that are messages of training
-WHITE_BOX = "active"
-BLACK_BOX = "active-black-box-auxiliary"
+THREATS = {  # that a sweep always asks, by the phase of the protocols
+    "prediction": ("active", "active-auxiliary", "active-black-box-auxiliary"),
+    "training": ("active-training", "passive-training"),
+}
 UNKNOWN = (0.3,)  # one share where the plan is silent: points of a chart should differ by their defence only
 
 

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from itertools import product
 
 from plumbob import __version__, bundle
-from plumbob.attacks import attack_named
-from plumbob.auditing.concluding.untried import Untried
+from plumbob.attacks import attack_named, attacks
+from plumbob.auditing.concluding.untried import Gap, Untried
 from plumbob.auditing.planning.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.auditing.planning.sweep import fits, in_training, points
 from plumbob.auditing.running.finding import address
@@ -92,16 +92,33 @@ def untried(plan: Plan) -> list[Untried]:
     return notes
 
 
-def unmeasured(plan: Plan) -> list[Untried]:
-    """Situations of a plan in which no attack applies, so that nothing is known of them."""
+def gaps(plan: Plan) -> list[Gap]:
+    """Situations of a plan in which no attack applies, and why: nothing is known of them."""
     found = []
     for protocol in plan.protocols:
-        measured = {(case.defence.title, case.threat.name) for case in cases(plan, Unit(protocol, 0))}
-        for defence, threat in product(defences_for(plan, protocol), plan.threats):
-            if (defence.title, threat.name) not in measured:
-                where = f"{protocol.title}, threat {threat.name}, defence {defence.title}"
-                found.append(Untried(where, "no attack of this plan applies"))
+        measured = {(case.defence.title, case.threat.name): case.remaining for case in cases(plan, Unit(protocol, 0))}
+        for defence, chosen in product(defences_for(plan, protocol), plan.threats):
+            if (defence.title, chosen.name) in measured:
+                continue
+            threat = defence.defence().threat(chosen.threat())
+            stronger = [n for (d, n), other in measured.items() if d == defence.title and threat.within(other)]
+            silent = protocol.protocol().phase == "prediction" and not threat.active and not threat.corrupted
+            why = _why_none(protocol, threat)
+            if silent:
+                why = "a passive party gets no message about other parties' rows"
+            elif stronger:
+                why = f"{stronger[0]} was tested, whose attacker knows no less"
+            found.append(Gap(protocol.title, chosen.name, defence.title, why, meaningful=not silent and not stronger))
     return found
+
+
+def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
+    """What keeps the attacks that work on a protocol from a threat."""
+    able = [attack for attack in attacks().values() if protocol.name in attack.protocols]
+    reasons = [why for attack in able if (why := attack.why_not(protocol.name, threat)) is not None]
+    if not able:
+        return "no attack works on this protocol"
+    return min(dict.fromkeys(reasons), key=len) if reasons else "no attack of this plan applies"
 
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:

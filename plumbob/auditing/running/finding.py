@@ -6,6 +6,7 @@ Found and cost lie apart because the first is the same for every run, byte for b
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields
 from pathlib import Path
@@ -13,12 +14,13 @@ from typing import Any, TypeVar
 
 from plumbob.auditing.running.data_flows import Flow, flows_from
 from plumbob.errors import BadInput
-from plumbob.files import parse_json
+from plumbob.files import parse_json, read_text
+from plumbob.scoring.ceiling import ColumnCeiling
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
 Parsed = TypeVar("Parsed")
-Made = TypeVar("Made", "Finding", Score, ColumnScore, ImageScore)
+Made = TypeVar("Made", "Finding", Score, ColumnScore, ImageScore, ColumnCeiling)
 BROKEN = (
     ValueError,
     TypeError,
@@ -76,6 +78,8 @@ class Finding:
     certificate: str = ""  # of an attack that finds columns or people without names: how many, how sure it is of them
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it
     usual_class: float | None = None  # share of the most frequent class among the rows of the accuracy, where known
+    auc: float | None = None  # how well the released scores rank rows, where the label is known
+    calibration: float | None = None  # and how far their confidence is from the share that is right
     flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
     code: str = ""  # a hash of the code that made it; stands with the costs, for it changes no number that is the same
 
@@ -107,6 +111,7 @@ class Finding:
         columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
+        inner["ceilings"] = tuple(_typed(ColumnCeiling(**one)) for one in inner.get("ceilings", ()))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         raw["flows"] = flows_from(raw.get("flows", ()))
         return _typed(cls(**raw, score=_typed(Score(**inner, columns=columns))))
@@ -117,6 +122,8 @@ def _typed(made: Made) -> Made:
     for part in fields(made):
         if part.type in KINDS and not isinstance(getattr(made, part.name), KINDS[part.type]):
             raise TypeError(f"'{part.name}' is of the wrong type")
+        if isinstance(getattr(made, part.name), float) and not math.isfinite(getattr(made, part.name)):
+            raise TypeError(f"'{part.name}' is not finite")  # none is ever written
     return made
 
 
@@ -186,7 +193,7 @@ def reason(line: str) -> str:
 
 def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        lines = read_text(path).split("\n")[:-1]
     except (OSError, UnicodeDecodeError) as error:
         why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else type(error).__name__
         raise BadInput(f"{path} cannot be read ({why}); move the file away and run again") from error

@@ -93,6 +93,14 @@ class Source:
         return federation, np.array([position[feature.column.name] for feature in federation.features])
 
     @property
+    def _filled(self) -> list[str]:
+        """Hashes of which cells preparation filled: scores leave them out."""
+        tables = (
+            [self.table] if self.table is not None else self.federation.parties if self.federation is not None else []
+        )
+        return [bundle.digest(table.filled) for table in tables if table.filled is not None]
+
+    @property
     def digest(self) -> str:
         """A hash of every value, so that changed data never meet old findings."""
         parts = [bundle.digest(self.values), bundle.digest(self.label), bundle.canonical(list(self.classes))]
@@ -107,6 +115,7 @@ class Source:
             known = [self.federation.active, *map(repr, self.federation.features)]
         else:
             known = [repr(column) for column in self._table.columns]
+        known += self._filled
         return hashlib.sha256(bundle.canonical([self.digest, self.name, known]).encode()).hexdigest()
 
 
@@ -215,7 +224,7 @@ def _without(table: Table, ignore: tuple[str, ...]) -> Table:
         if name not in {c.source or c.name for c in table.columns}:
             raise BadInput(f"'{table.name}' has no column '{name}' to ignore{suggest(name, table.names)}")
     keep = [i for i, column in enumerate(table.columns) if (column.source or column.name) not in ignore]
-    return replace(table, columns=tuple(table.columns[i] for i in keep), values=table.values[:, keep])
+    return table.only(keep)
 
 
 def _from_table(plan: DataPlan, table: Table) -> Source:
@@ -303,7 +312,7 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
         )
         notes = (*notes, *table.notes)
         words |= table.words
-        parties.append(Party(name, table.columns, table.values))
+        parties.append(Party.holding(name, table))
         if name == active:
             label, classes = table.label, table.classes
     assert label is not None

@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,6 +24,7 @@ from plumbob.auditing.running.data_flows import flows_of
 from plumbob.auditing.running.expand import Case, Unit, cases, draws
 from plumbob.auditing.running.finding import Finding, parted
 from plumbob.auditing.running.open_data import Source
+from plumbob.bundle import Array
 from plumbob.defences import Defence
 from plumbob.errors import Unfit
 from plumbob.federation import Federation, IntArray, halves
@@ -43,6 +44,7 @@ from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.shared.networks import one_thread
 from plumbob.recorded.seals import accuracy_of, defence_of
 from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.usefulness import Usefulness, usefulness
 from plumbob.threats import View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -77,6 +79,7 @@ class _Run:
     trained: bool = True
     defence: str = ""  # of a recorded run, where it is known to have had one
     usual: float | None = None  # share of the most frequent class among the rows that the accuracy is of
+    useful: Usefulness = field(default_factory=Usefulness)
 
 
 class Workbench:
@@ -135,6 +138,8 @@ class Workbench:
             training_loss=training_losses(done.log),
             certificate=guess.certificate,
             usual_class=done.usual,
+            auc=done.useful.auc,
+            calibration=done.useful.calibration,
             flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
         )
 
@@ -187,7 +192,15 @@ class Workbench:
         log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
         seconds = time.perf_counter() - started
         accuracy, withheld = _answered(log, target.label)
-        return _Run(log, train_seconds, seconds, accuracy, withheld, usual=_usual(target.label))
+        return _Run(
+            log,
+            train_seconds,
+            seconds,
+            accuracy,
+            withheld,
+            usual=_usual(target.label),
+            useful=usefulness(_scores(log), target.label),
+        )
 
     def _model(self, protocol: PredictionProtocol, federation: Federation, order: IntArray) -> tuple[Model, float]:
         """Trained once per protocol as defended, or once per split where the model depends on who holds what; timed."""
@@ -212,7 +225,16 @@ def _recorded(log: Transcript) -> _Run:
     if any(message.name == "scores" for message in log.messages):
         label = log.sealed(log.active).get("label")
         accuracy, withheld = _answered(log, label)
-        return _Run(log, 0.0, 0.0, accuracy, withheld, defence=defence, usual=_usual(label))
+        return _Run(
+            log,
+            0.0,
+            0.0,
+            accuracy,
+            withheld,
+            defence=defence,
+            usual=_usual(label),
+            useful=usefulness(_scores(log), label),
+        )
     masked = any(message.name.startswith("masked ") for message in log.messages)
     encryption = (SAID_MASKED if masked else IN_THE_CLEAR) if log.protocol == SplitNetwork.name else ""
     return _Run(log, 0.0, 0.0, accuracy_of(log), encryption=encryption, defence=defence)
@@ -220,10 +242,15 @@ def _recorded(log: Transcript) -> _Run:
 
 def _answered(log: Transcript, label: IntArray | None) -> tuple[float | None, float]:
     """The share of rows that got the right class, where the label is known, and of those that got no answer."""
-    scores = np.concatenate([message.payload for message in log.messages if message.name == "scores"])
+    scores = _scores(log)
     told = ~np.isnan(scores[:, 0])
     right = None if label is None else told & (np.argmax(np.nan_to_num(scores), axis=1) == label)
     return None if right is None else float(right.mean()), float(1 - told.mean())
+
+
+def _scores(log: Transcript) -> Array:
+    """All that was released, row by row."""
+    return np.concatenate([message.payload for message in log.messages if message.name == "scores"])
 
 
 def _usual(label: IntArray | None) -> float | None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradients._hidden_rows import _Attendance, _linked
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.defence_frontier import frontiers
-from plumbob.auditing.concluding.summarise import summarise
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.open_data import open_source
@@ -215,6 +215,6 @@ def test_what_is_not_tried_is_not_called_safe(defence: str, settings: dict[str, 
     assert option.inconclusive
     assert not option.safe
     assert choice.recommended != option.defence
-    defended = next(a for a in answers(summarise(findings)) if a.situation.defence != "none")
+    defended = next(a for a in answers(conclude(findings)) if a.situation.defence != "none")
     assert defended.headline.startswith("Inconclusive")
     assert reason in how(defended)
