@@ -33,6 +33,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel
+from plumbob.protocols.shared.adam import Adam
 from plumbob.threats import AuxiliaryRows, View
 
 SMALLEST_SHADOW_SCORE = np.finfo(np.float64).tiny
@@ -204,7 +205,7 @@ def fitted_shadow(
     """Algorithm 2: Adam on the mean distance over the auxiliary rows."""
     inputs, seen, known = (torch.tensor(array) for array in (unknown, scores, offsets))
     weights, biases = ([tensor.requires_grad_() for tensor in part] for part in start)
-    optimiser = torch.optim.Adam([*weights, *biases], lr=rate)
+    optimiser = Adam([*weights, *biases], lr=rate)
     for _ in range(rounds):
         optimiser.zero_grad()
         outputs = known + layered(inputs, weights, biases, activation)

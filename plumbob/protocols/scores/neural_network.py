@@ -18,6 +18,7 @@ from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
+from plumbob.protocols.shared.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class NeuralNetwork(PredictionProtocol):
                     hidden = hidden * kept / (1.0 - self.dropout)
             return torch.as_tensor(layers[-1](hidden))
 
-        optimiser = torch.optim.Adam(network.parameters(), lr=self.rate)
+        optimiser = Adam(network.parameters(), lr=self.rate)
         inputs, targets = torch.tensor(values, dtype=torch.float32), torch.tensor(label)
         for _ in range(self.epochs):
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), self.batch):
