@@ -111,7 +111,7 @@ def capped(findings: list[Finding], high: float = 0.03, *, label: bool = False, 
         names = [*dict.fromkeys(column.name for column in f.score.columns), *([LABEL] if label else [])]
         told = tuple(
             ColumnCeiling(
-                name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", **more
+                name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", rows=1_000, **more
             )
             for name in names
         )

@@ -23,6 +23,7 @@ from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
 from plumbob.threats import THREATS
+from plumbob.transcript import COORDINATOR
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
 ROUNDING = 1e-9  # sums of equal numbers in another order
@@ -177,7 +178,7 @@ def frontiers(findings: Iterable[Finding], conclusion: Conclusion | None = None)
             )
             for defence, trials in by_defence.items()
         ]
-        made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, conclusion)))
+        made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, parts, conclusion)))
     return made
 
 
@@ -253,12 +254,15 @@ def _dominating(option: Option, options: Sequence[Option]) -> str:
     return min(better, key=lambda o: (o.worst.leak.mean, -o.accuracy.mean)).defence if better else ""
 
 
-def _untested(protocol: str, conclusion: Conclusion) -> tuple[str, ...]:
-    """Threats that attacks of Plumbob fit on such a protocol, and that nobody asked about."""
+def _untested(protocol: str, findings: Sequence[Finding], conclusion: Conclusion) -> tuple[str, ...]:
+    """Threats that attacks of Plumbob fit on such a protocol and so many parties, and that nobody asked about."""
+    parties = {party for finding in findings for party in finding.bytes_by_party} - {COORDINATOR}
+    alone = len(parties) < 3  # with one passive party there is nobody to collude with
     asked = {one.situation.threat for one in conclusion.situations if one.situation.protocol == protocol}
     name = protocol.partition(" (")[0]
     tried = [THREATS[one] for one in asked if one in THREATS]
     fits = [t for t in THREATS.values() if any(a.why_not(name, t) is None for a in attacks().values())]
+    fits = [t for t in fits if not (alone and t.colluding_all_but is not None)]
     return tuple(t.name for t in fits if t.name not in asked and not any(t.within(other) for other in tried))
 
 
