@@ -95,6 +95,11 @@ class DataPlan(_Part):
                         f"a recorded run contains its own data, so '{key}' cannot be combined with 'recorded'"
                     )
             return self
+        for key, what in (("label", "the label"), ("id", "the id column")):
+            if getattr(self, key) is not None and getattr(self, key) in self.ignore:
+                raise ValueError(
+                    f"'ignore' names {what} '{getattr(self, key)}' ('{key}'); remove it from 'ignore' or name another column"
+                )
         own_files = [name for name, party in self.parties.items() if party.file is not None]
         sources = [self.name is not None, self.file is not None, bool(own_files)]
         if sum(sources) != 1:

@@ -27,8 +27,10 @@ def check_fit(plan: Plan, source: Source) -> None:
         return
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     kinds = [part.protocol() for part in plan.protocols]
-    for kind in kinds:
+    for part, kind in zip(plan.protocols, kinds, strict=True):
         kind.ready(min(len(train), plan.rows or len(train)))
+        if part.model is None:
+            kind.fits(columns, len(source.classes))
     predicted = min(len(others), plan.rows or len(others))
     if predicted < FEWEST:
         what = "kept for the test" if all(kind.phase == "training" for kind in kinds) else "predicted"
