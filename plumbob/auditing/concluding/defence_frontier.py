@@ -88,6 +88,9 @@ class Option:
     auc: Estimate | None = None  # of the released scores
     calibration: Estimate | None = None
     gaps: tuple[Gap, ...] = ()  # threats of the plan that no attack was run under
+    whole: bool = (
+        True  # whether every column, and the label, that was judged under any defence was judged under this one
+    )
     trained: bool = True  # whether the model learnt anything, so that its accuracy says what the defence costs
 
     @property
@@ -111,12 +114,12 @@ class Option:
     @property
     def safe(self) -> bool:
         """Every threat of the plan was tested, and nothing above the limit was found or is possible."""
-        return self.level is Level.NONE and not self.gaps
+        return self.level is Level.NONE and not self.gaps and self.whole
 
     @property
     def unknown(self) -> bool:
         """Whether there is something that is not known of it."""
-        return bool(self.gaps) or any(mark.unknown for mark in self.marks)
+        return bool(self.gaps) or not self.whole or any(mark.unknown for mark in self.marks)
 
     @property
     def reach(self) -> float:
@@ -178,6 +181,7 @@ def frontiers(findings: Iterable[Finding], conclusion: Conclusion | None = None)
             )
             for defence, trials in by_defence.items()
         ]
+        options = [replace(option, whole=_whole(conclusion, data, protocol, option.defence)) for option in options]
         made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, parts, conclusion)))
     return made
 
@@ -270,6 +274,16 @@ def _gaps(conclusion: Conclusion, protocol: str, defence: str) -> tuple[Gap, ...
     """Threats of the plan that no attack was run under, where they could have learnt something."""
     gaps = [one.gap for one in conclusion.situations if one.gap is not None and one.gap.meaningful]
     return tuple(gap for gap in gaps if (gap.protocol, gap.defence) == (protocol, defence))
+
+
+def _whole(conclusion: Conclusion, data: str, protocol: str, defence: str) -> bool:
+    """Whether every target of a protocol was judged under a defence, and no situation of it was left without an attack."""
+    here = [
+        j for j in conclusion.situations if j.counts and (j.situation.data, j.situation.protocol) == (data, protocol)
+    ]
+    under = [judged for judged in here if judged.situation.defence == defence]
+    targets, told = ({one.verdict.column for judged in some for one in judged.standings} for some in (here, under))
+    return targets <= told and all(judged.summaries for judged in under)
 
 
 def _option(defence: str, findings: Sequence[Finding], judged: Mapping[str, Judged], gaps: tuple[Gap, ...]) -> Option:
