@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from plumbob import bundle
-from plumbob.attacks import attack_named, attacks
+from plumbob.attacks import ATTACKS, attack_named, attacks
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.gate import Gate
@@ -298,6 +298,11 @@ class Plan(_Part):
         if unknown is not None and (not unknown or any(not 0 < share < 1 for share in unknown)):
             raise ValueError("expected shares between 0 and 1, such as [0.1, 0.3, 0.5]")
         return unknown
+
+    @field_validator("attacks")
+    @classmethod
+    def _without_aliases(cls, attacks: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if attacks is None else tuple(map(ATTACKS.canonical, attacks))
 
     @model_validator(mode="after")
     def _known_names(self) -> Plan:
