@@ -269,7 +269,7 @@ def pictures(answer: Answer) -> str:
     if not drawn:
         return ""
     best, attack = max(drawn, key=lambda pair: pair[0].psnr)
-    return f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
+    return f"{best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
 
 
 def how(answer: Answer) -> str:

@@ -177,7 +177,7 @@ def _without_rows(columns: Sequence[ColumnAnswer]) -> str:
         return "Without complete rows of other people: nothing that attacks found." if columns else ""
     worst = max(learnt, key=lambda column: column.severity)
     name = "the label" if worst.is_label else short(worst.verdict.column)
-    return f"Without complete rows of other people: {name}, {worst.words}."
+    return f"Without complete rows of other people: {name} ({worst.words})."
 
 
 def _total(answer: Answer) -> int:
