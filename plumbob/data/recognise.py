@@ -137,7 +137,7 @@ def _numbers(values: FloatArray, name: str, remark: str = "", marked: int = 0) -
             f"{count(len(infinite), 'cell')} {verb} infinite or too large for a number and counted as missing"
         )
     return RecognisedColumn(
-        name, "binary" if two_valued(values) else "number", values, (), "; ".join(remarks), infinite
+        name, "binary" if two_valued(values) else "number", values, (), "; ".join(remarks), infinite=infinite
     )
 
 

@@ -41,6 +41,7 @@ TONES = {  # by level; the others are not known
     Level.LEAK: "leak",
     Level.ORDER: "order",
     Level.NONE: "none",
+    Level.HELD: "none",
 }
 MATCHING = {  # what messages hold that match rows; those of a protocol stand in the glossary of its class
     "psi request": "ids, encrypted, to be compared",

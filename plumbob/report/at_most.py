@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumbob.auditing.concluding.judging import LABEL, whole_percent
+from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.concluding.summarise import group
 from plumbob.report.answer import ColumnAnswer, count, sentence_list, short
 from plumbob.report.residual import Side
 from plumbob.report.subject import Subject
+from plumbob.scoring.column_ceiling import LABEL
 
 NO_CEILING = "not known, because no ceiling was computed"
 BLIND = "not known, because the learners could not read the messages"

@@ -36,6 +36,7 @@ LEARNT = {  # how many columns stand where, the worst first
     Level.ORDER: "learnt in the order of the rows only",
     NOT_KNOWN: "not known",
     Level.NONE: "with nothing found",
+    Level.HELD: "held already",
 }
 SHARES_OF_PEOPLE = ("all", "half", "any")  # people with so many of their hidden columns recovered
 OURS = "plumbob"  # as attacks name their source where nobody has published them

@@ -24,6 +24,7 @@ LINES = (HIGH, f"at least {MEDIUM}", MEDIUM, f"at least {LOW}", LOW, NOT_KNOWN, 
 HALF = 0.5  # of guessing's error removed, from which a leak is significant
 # A level that is not listed is not known rather than harmless; that of a leak goes by its gain.
 SEVERITIES = {Level.EXACT: MAXIMUM, Level.EXACT_FOR_SOME: MAXIMUM, Level.ORDER: LIMITED, Level.NONE: NEGLIGIBLE}
+SEVERITIES |= {Level.HELD: NEGLIGIBLE}  # taking part adds nothing
 CERTAIN = (Level.EXACT, Level.EXACT_FOR_SOME)  # one trial is enough: whoever is hit is hit
 NOTHING_ABOVE = "no leak above the limit stated, by the attacks that were run or by the ceiling; that is not a proof"
 SEVERITY_RULE = (

@@ -40,8 +40,8 @@ def check_fit(plan: Plan, source: Source) -> None:
         raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
     if len(set(counts)) < len(counts):
         raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
-    for part in plan.threats:
-        threat = part.threat()
+    for named in plan.threats:
+        threat = named.threat()
         if source.federation is not None:
             curious = threat.curious(source.federation.active, [party.name for party in source.federation.parties])
             if all(feature.party in curious for feature in source.federation.features):
