@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.errors import BadInput
-from plumbob.files import parse_json
+from plumbob.files import parse_json, private_file, write_whole
 
 Array = NDArray[Any]
 LIMIT = 8 * 2**30  # bytes of arrays one bundle may unpack to, unless the caller allows more
@@ -66,14 +66,15 @@ def save(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> No
 
 @contextmanager
 def _writer(path: Path) -> Iterator[Any]:
-    """Write to a temporary path and rename at the end, so that a half-written bundle never appears."""
+    """Write to a temporary path and rename at the end, so that a half-written bundle never appears; for its owner alone."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     if path.suffix == ".zip":
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with private_file(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             yield archive.writestr
     else:
-        part.mkdir(parents=True)
-        yield lambda name, data: (part / name).write_bytes(data)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.mkdir(mode=0o700)
+        yield lambda name, data: write_whole(part / name, data, private=True)
     part.replace(path)
 
 

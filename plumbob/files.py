@@ -1,15 +1,16 @@
-"""Atomic file writes (written to a temporary path, then renamed), and JSON from untrusted sources."""
+"""Atomic file writes (written to a temporary path, then renamed), files for their owner alone, JSON from untrusted sources."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
-def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+def write_whole(path: Path, content: str | bytes, *, durable: bool = False, private: bool = False) -> None:
     """Write text (UTF-8) or bytes atomically. `durable` waits for the disk; leftovers of a killed process are overwritten.
+    What is `private` can be read by its owner only, whatever the umask says and whoever could read what was there before.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -19,7 +20,7 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as file:
+        with private_file(part) if private else part.open("wb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
             if durable:
                 file.flush()
@@ -27,6 +28,19 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def private_file(path: Path) -> IO[bytes]:
+    """A new file, or one emptied, that only its owner can read and write."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    path.chmod(0o600)
+    return os.fdopen(file, "wb")
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that only its owner can enter, or make it so."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    path.chmod(0o700)
 
 
 def parse_json(data: str | bytes, **options: Any) -> Any:

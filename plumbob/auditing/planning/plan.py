@@ -281,6 +281,8 @@ class Plan(_Part):
     rows: int | None = Field(default=None, ge=50, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
+    attack_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    attack_memory_mb: int | None = Field(default=None, ge=1, strict=True)
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
@@ -378,10 +380,9 @@ class Plan(_Part):
 
     @property
     def digest(self) -> str:
-        """A hash of what is audited; keys that only concern the evaluation of findings are left out."""
-        return hashlib.sha256(
-            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose"})).encode()
-        ).hexdigest()
+        """A hash of what is audited; keys that change no number of a finding are left out."""
+        kept = self.model_dump(mode="json", exclude={"gate", "purpose", "attack_seconds", "attack_memory_mb"})
+        return hashlib.sha256(bundle.canonical(kept).encode()).hexdigest()
 
     def check_trust(self, trust: Trust) -> None:
         """Refuse networks of other packages, unless the caller trusts them."""
