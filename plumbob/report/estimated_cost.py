@@ -6,7 +6,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.costing.estimate import Estimate, Forecast
+from plumbob.auditing.costing.power import Power
 from plumbob.report.answer import label, plain
 from plumbob.report.terminal import say
 
@@ -32,6 +34,8 @@ def print_estimate(made: Estimate, console: Console) -> None:
     each = "" if made.workers == 1 else f", {size(made.worker_bytes)} for each worker"
     say(console, f"Peak memory {size(made.peak_bytes)}{each}; disk {size(made.disk_bytes)}.", "bold")
     say(console, "From measured cost models, meant to be right within a factor of 2; nothing was trained.", "dim")
+    if made.power is not None:
+        say(console, power_words(made.power))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("protocol", "defence", "what"):
         table.add_column(heading, overflow="fold")
@@ -56,6 +60,17 @@ def print_estimate(made: Estimate, console: Console) -> None:
             "Forecasts are carried far beyond the sizes that were measured; take them as an order of magnitude.",
             "dim",
         )
+
+
+def power_words(power: Power) -> str:
+    """How small a leak can be ruled out, and the rows that a smaller limit takes.
+
+    >>> power_words(Power(285, 21, 6, 0.048, ((0.05, 277), (0.10, 145))))
+    'Detection limit: about 5 % with 285 attacked rows. A limit of 5 % takes 277, one of 10 % takes 145.'
+    """
+    wanted = [f"{100 * limit:.0f} % takes {rows:,}" for limit, rows in power.needed]
+    needed = f"A limit of {', one of '.join(wanted)}"
+    return f"Detection limit: about {whole_percent(power.limit)} % with {power.rows:,} attacked rows. {needed}."
 
 
 def _print_forecast(ahead: Forecast, console: Console) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from plumbob.auditing.costing import cost
 from plumbob.auditing.costing.cost import Costs, Size
+from plumbob.auditing.costing.power import Power, power
 from plumbob.auditing.planning.plan import DefencePlan, Plan
 from plumbob.auditing.running.expand import Case, Unit, cases, units
 from plumbob.auditing.running.open_data import Source
@@ -76,6 +77,7 @@ class Estimate:
     disk_bytes: float
     notes: tuple[str, ...]
     forecasts: tuple[Forecast, ...] = ()
+    power: Power | None = None  # what it will be able to rule out
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,7 +96,7 @@ def estimate(
     costs = costs or cost.measured()
     speeds = cost.speed(costs) if speeds is None else speeds
     total, shared = source.values.shape[0], _Shared(plan, source, costs, speeds)
-    made = shared.priced(total, workers, transcripts)
+    made = replace(shared.priced(total, workers, transcripts), power=power(plan, source))
     if source.recorded is not None:
         return made
     ahead = tuple(_forecast(shared, rows, transcripts) for rows in FORECASTS if rows > total)
