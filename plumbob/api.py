@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plumbob.app import Result, run_audit
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
+from plumbob.data.files import FRAME
 from plumbob.errors import BadInput, whole
 from plumbob.files import users_paths
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["audit"]
-FRAME = ".frame"  # ends the name under which a plan speaks of a table that was given in memory
 
 Names = str | Sequence[str | Mapping[str, Any]]
 
@@ -77,7 +77,12 @@ def audit(
     folder = Path(tempfile.mkdtemp(prefix="plumbob-")) / "audit" if out is None else _path("out", out)
     given = {_frame_name(name): frame for name, frame in frames.items()}
     with users_paths():
-        return run_audit(chosen, folder, workers=workers, frames=given)
+        return run_audit(chosen, folder, workers=workers, frames=given, command=_command(parties) if frames else "")
+
+
+def _command(parties: Mapping[str, object]) -> str:
+    """The call that repeats an audit of DataFrames: its plan alone cannot."""
+    return f"plumbob.audit({', '.join(f'{name}={name}' for name in parties)}, ...)"
 
 
 def _frame_name(party: str) -> str:

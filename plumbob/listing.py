@@ -22,6 +22,7 @@ from plumbob.report.matrix import lines
 from plumbob.threats import THREATS, Threat
 
 Entry = dict[str, Any]
+COLUMNS, WIDE = 4, 160  # more columns than these need a console as wide as that
 
 
 def entries(what: str) -> list[Entry]:
@@ -40,13 +41,21 @@ def show(what: str, found: list[Entry], console: Console) -> None:
         return
     grid = Grid(box=None, pad_edge=False)
     shown = [key for key in found[0] if key != "fits"]
+    if len(shown) > COLUMNS and console.width < WIDE:
+        found, shown = [_in_two(entry, shown) for entry in found], ["name", "summary"]
     for key in shown:
-        grid.add_column(key.replace("_", " "), no_wrap=key == "name")
+        grid.add_column(key.replace("_", " "), no_wrap=key == "name", overflow="fold")
     for entry in found:
         grid.add_row(*(escape(_cell(entry[key])) for key in shown))
     console.print(grid)
     if what == "threats":
         console.print("\nWhich attack fits which protocol and threat, and why the others do not: plumbob list matrix")
+
+
+def _in_two(entry: Entry, keys: list[str]) -> Entry:
+    """The name, and all the rest below the summary."""
+    rest = [f"{key}: {_cell(entry[key])}" for key in keys if key not in ("name", "summary") and _cell(entry[key])]
+    return {"name": entry["name"], "summary": f"{entry['summary']}\n{'; '.join(rest)}"}
 
 
 def _cell(value: Any) -> str:

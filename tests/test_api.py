@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 
 import plumbob
+from plumbob.app import run_audit
+from plumbob.errors import BadInput
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 QUICK = {
@@ -59,6 +61,16 @@ def test_the_same_frames_resume_in_the_same_folder(tmp_path: Path) -> None:
     frames = {name: pd.read_csv(EXAMPLES / f"{name}.csv") for name in ("bank", "shop")}
     first = plumbob.audit(**frames, out=tmp_path / "out", **QUICK)
     assert plumbob.audit(**frames, out=tmp_path / "out", **QUICK).reused == len(first.findings)
+
+
+def test_a_plan_of_frames_says_that_they_are_kept_nowhere(tmp_path: Path) -> None:
+    frames = {name: pd.read_csv(EXAMPLES / f"{name}.csv") for name in ("bank", "shop")}
+    made = plumbob.audit(**frames, out=tmp_path / "out", **QUICK)
+    assert "plumbob.audit(bank=bank, shop=shop, ...)" in made.report.read_text(encoding="utf-8")
+    with pytest.raises(
+        BadInput, match=r"bank.frame' stands for a DataFrame, which is kept nowhere; call plumbob.audit"
+    ):
+        run_audit(tmp_path / "out" / "plan.yaml", tmp_path / "again")
 
 
 def test_no_cell_of_a_frame_is_written(tmp_path: Path) -> None:

@@ -588,6 +588,15 @@ def test_listings(what: str) -> None:
     assert all(part in words for entry in found for part in entry["name"].split(" / "))
 
 
+@pytest.mark.parametrize("what", ["attacks", "defences", "threats", "data", "claims"])
+def test_nothing_of_a_listing_is_cut_where_the_terminal_is_narrow(what: str) -> None:
+    found, shown = listing.entries(what), io.StringIO()
+    listing.show(what, found, Console(file=shown, width=80))
+    text = "".join(shown.getvalue().split())
+    assert "…" not in text
+    assert all(part in text for entry in found for part in entry.get("protocols", [entry["name"]]))
+
+
 @pytest.mark.nodata
 def test_a_listing_for_programs(tmp_path: Path) -> None:
     found = json.loads(plumbob("list", "attacks", "--json", cwd=tmp_path).stdout)

@@ -26,6 +26,7 @@ from plumbob.files import parts_of, shown
 
 SEPARATORS = (",", ";", "\t", "|")
 SAMPLE = "read a part of its rows ('sample' in the plan's data, --sample of init) or use a larger machine"
+FRAME = ".frame"  # ends the name under which a plan speaks of a table that was given in memory
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
@@ -58,6 +59,10 @@ def _check_header(path: Path, frame: pd.DataFrame) -> None:
 def ending_of(path: Path) -> str:
     """The kind of file, once it is known to exist."""
     ending = next((end for end in sorted(ENDINGS, key=len, reverse=True) if path.name.lower().endswith(end)), None)
+    if not path.exists() and path.name.endswith(FRAME):
+        raise BadInput(
+            f"'{shown(path)}' stands for a DataFrame, which is kept nowhere; call plumbob.audit with it again, or name a file"
+        )
     if not path.exists():
         raise BadInput(f"no file '{shown(path)}'{_neighbour(path)}")
     if path.is_dir():
