@@ -49,6 +49,22 @@ class Truth:
         """The values that count: all as a table, or one after the other those that were seen."""
         return self.values if self.filled is None or self.filled.all() else self.values[~self.filled]
 
+    def column(self, j: int) -> FloatArray:
+        """The values of one column that count."""
+        return self.values[:, j] if self.filled is None else self.values[~self.filled[:, j], j]
+
+    def only(self, columns: IntArray) -> Truth:
+        """The truth of some columns."""
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in columns),
+            values=self.values[:, columns],
+            other_rows=self.other_rows[:, columns],
+            kinds=tuple(self.kinds[j] for j in columns) if self.kinds else (),
+            grids=None if self.grids is None else self.grids[columns],
+            filled=None if self.filled is None else self.filled[:, columns],
+        )
+
 
 @dataclass(frozen=True)
 class ColumnScore:
