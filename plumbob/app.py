@@ -13,7 +13,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +38,9 @@ from plumbob.federation import Dropped
 from plumbob.files import open_regular, read_regular, read_text, real, write_whole
 from plumbob.files import shown as short
 from plumbob.os_specific import lock
-from plumbob.report import assessment, not_audited, page
+from plumbob.report import assessment, page
 from plumbob.report import notebook as shown
+from plumbob.report.facts import Asked
 from plumbob.report.pictures import save_sheet, sheet_path
 from plumbob.trust import Trust
 
@@ -62,7 +63,12 @@ class Result:
     notes: tuple[str, ...]
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
-    not_audited: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part, and why
+    asked: Asked = field(default_factory=Asked)
+
+    @property
+    def not_audited(self) -> tuple[Dropped, ...]:
+        """Columns of the parties' files that took no part, and why."""
+        return self.asked.dropped
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -81,8 +87,7 @@ class Result:
         return f"Result(folder={str(self.folder)!r}, {len(self.findings):,} findings)"
 
     def __str__(self) -> str:
-        text = shown.as_text(self.findings, self.conclusion, self.not_audited)
-        return f"{text}\nReport: {self.report}"
+        return f"{shown.as_text(self.findings, self.conclusion, self.asked)}\nReport: {self.report}"
 
     def _repr_html_(self) -> str:
         return shown.as_html(self.conclusion)
@@ -206,7 +211,21 @@ def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], t
         (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
         there,
         None if gate is None else gate.outcome(findings, conclusion),
-        source.dropped,
+        _asked(plan, source),
+    )
+
+
+def _asked(plan: Plan, source: Source) -> Asked:
+    """What reports say of the plan."""
+    federation = source.federation
+    return Asked(
+        parties=() if federation is None else tuple(party.name for party in federation.parties),
+        active="" if federation is None else federation.active,
+        threats=tuple(threat.threat() for threat in plan.threats),
+        matrix=tuple(of_plan(plan)),
+        gated=plan.gate is not None,
+        sweeps=plan.data.recorded is None,
+        dropped=source.dropped,
     )
 
 
@@ -321,19 +340,17 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
     """Render: the report, the assessment, and with which versions they were made."""
     folder, findings, surroundings = result.folder, result.findings, environment()
     write_whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
-    threats = "; ".join(threat.threat().summary for threat in plan.threats)
     about = page.About(
         title=f"Privacy audit: {findings[0].data if findings else 'no findings'}",
-        question=f"What does the curious party learn about the other parties' columns? Curious here: {threats}.",
+        question="What does a curious party learn about the columns of the others?",
         plan=plan.to_yaml(folder),
         environment=surroundings,
         notes=result.notes,
         command=command or f"plumbob audit plan.yaml --out {folder.name}",
         sheets=sheets,
-        matrix=of_plan(plan),
         gate=result.gate,
         assessment="assessment.html",
-        not_audited=not_audited.listed(result.not_audited),
+        asked=result.asked,
     )
     text = page.render(findings, about, result.conclusion)
     subject = assessment.subject(plan, source)

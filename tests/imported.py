@@ -14,7 +14,6 @@ import torch._dynamo  # noqa: F401  # every optimiser of torch asks for it
 
 import plumbob.app
 import plumbob.cli
-import plumbob.papers.claims
 import plumbob.report.page  # noqa: F401
 from plumbob.attacks import Attack
 from plumbob.defences import Defence

@@ -204,6 +204,12 @@ def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Pat
     assert (tmp_path / "g.xml").exists()
 
 
+@pytest.mark.parametrize("words", [("list", "attacks"), ("list", "claims", "--json"), ("--version",)], ids=" ".join)
+def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+    sentence = refused(Running(*words, cwd=tmp_path, write="/dev/full").result())
+    assert sentence == "plumbob: cannot write to standard output: no space left on device\n"
+
+
 def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
     words = ("audit", "plan.yaml", "--out", "out")
     holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)

@@ -167,7 +167,7 @@ def _print(result: Result, as_json: bool) -> None:
             print(finding.to_line())
         return
     console = Console()
-    print_summary(result.findings, console, result.conclusion, result.not_audited)
+    print_summary(result.findings, console, result.conclusion, result.asked)
     console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -142,6 +142,8 @@ def complete_rows(
 def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> pd.DataFrame:
     """The frame with its column names as text, checked for the columns that were named."""
     known = [str(column) for column in frame.columns]
+    if label is not None and label in ignore:
+        raise BadInput(f"{where}: 'ignore' names the label '{label}'; remove it from 'ignore' or name another label")
     frame = frame.set_axis(known, axis=1)
     if frame.shape[1] == 0:
         raise BadInput(f"{where} has no columns; expected a header row")
@@ -207,6 +209,7 @@ def _without_gap(cells: RecognisedColumn, rules: Rules, where: str, notes: _Note
     if not gaps:
         return cells
     if rules.missing == "refuse":
+        cells.refuse_infinite(where)
         raise BadInput(
             f"{where}: column '{cells.name}' has {count(gaps, 'missing value')}; "
             "fill them or set 'missing' to median, drop_rows or drop_column"

@@ -137,7 +137,7 @@ def is_intact(path: Path, entry: DataSet) -> bool:
 def _is_intact(path: Path, _modified: int, _size: int, sha256: str, content: str) -> bool:
     """Cached while the file's time and size stay the same: audits load a data set many times."""
     with open_regular(path) as stream:
-        if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:
+        if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:  # type: ignore[arg-type]  # typeshed wants readinto
             return True
     try:
         return content_digest(path) == content

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
@@ -18,6 +19,8 @@ from plumbob.known_defences import KnownDefences
 from plumbob.protocols.shared.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
+
+MOST_WEIGHTS = 50_000_000  # of a network that is trained
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
 ADDS_UP = 1e-4  # how far a row's scores may add up to something else than 1: models may compute in single precision
@@ -83,6 +86,10 @@ class Protocol(Identified, ABC):
 
     def ready(self, rows: int) -> None:
         """Refuse, in one sentence, settings that cannot be trained on that many rows or on this machine."""
+        return
+
+    def fits(self, columns: int, classes: int) -> None:
+        """Refuse, in one sentence, a model of that many columns and classes which is too large."""
         return
 
     @property
@@ -243,6 +250,15 @@ def checked(scores: FloatArray, rows: int, classes: int) -> FloatArray:
             "model: expected probabilities, 0 or more and adding up to 1 in every row; is a softmax missing?"
         )
     return scores
+
+
+def check_weights(where: str, sizes: Sequence[int]) -> None:
+    """Refuse a network of fully connected layers with more weights than an audit trains in reasonable time and memory."""
+    count = sum(before * after for before, after in pairwise(sizes))
+    if count > MOST_WEIGHTS:
+        raise BadInput(
+            f"{where}: these layers have {count:,} weights, at most {MOST_WEIGHTS:,} are trained; use narrower ones"
+        )
 
 
 def all_classes(what: str, label: IntArray, classes: int) -> None:

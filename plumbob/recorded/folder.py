@@ -31,6 +31,8 @@ from plumbob.recorded.tables import federation_of
 from plumbob.transcript import COORDINATOR, Transcript
 
 KIND, VERSION = "recording", 1
+MOST_MESSAGES = 50_000  # and notes, each of which is a file
+MOST_PARTIES = 1_000
 PHASES = ("align", "setup", "train", "predict")
 NEEDED = {"kind": str, "version": int, "protocol": str, "active": str, "parties": list, "features": list}
 NEEDED |= {"classes": list, "columns": dict, "label": str, "messages": list}
@@ -48,6 +50,7 @@ def is_recording(path: Path) -> bool:
 def read_recording(path: Path, limit: int = memory.LIMIT) -> Transcript:
     """Read the transcript from the files of a folder."""
     manifest = _manifest(path)
+    _check_count(path, manifest)
     files = _Files(path, limit)
     federation = _federation(path, manifest, files)
     log = opened(SplitNetwork.name, federation, federation.rows(np.zeros(0, dtype=np.int64)))
@@ -77,6 +80,17 @@ def read_recording(path: Path, limit: int = memory.LIMIT) -> Transcript:
     seal_remarks(log, federation.notes)
     seal_dropped(log, federation.dropped)
     return log
+
+
+def _check_count(path: Path, manifest: dict[str, Any]) -> None:
+    """Before a file is opened: how many there are."""
+    messages, notes = manifest.get("messages"), manifest.get("notes")
+    count = len(messages) if isinstance(messages, list) else 0
+    count += sum(len(part) for part in notes.values() if isinstance(part, dict)) if isinstance(notes, dict) else 0
+    if count > MOST_MESSAGES:
+        raise BadInput(
+            f"{path}: {count:,} messages and notes, at most {MOST_MESSAGES:,} are read; record fewer rounds, or only the last"
+        )
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -110,9 +124,11 @@ def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federati
     _one_of(f"{path}: active", manifest["active"], parties)
     for name in manifest["columns"]:
         _one_of(f"{path}: columns", name, parties)
-    frames = {}
+    if len(parties) > MOST_PARTIES:
+        raise BadInput(f"{path}: {len(parties):,} parties, at most {MOST_PARTIES:,} are read")
+    frames, features = {}, _features(path, manifest["features"], parties)
     for name in parties:
-        names = _features(path, manifest["features"], name, parties)
+        names = features[name]
         if not names and name == manifest["active"]:
             continue
         if name not in manifest["columns"]:
@@ -129,11 +145,14 @@ def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federati
     return replace(federation, label=label.astype(np.int64), classes=tuple(classes))
 
 
-def _features(path: Path, features: list[Any], party: str, parties: list[str]) -> list[str]:
+def _features(path: Path, features: list[Any], parties: list[str]) -> dict[str, list[str]]:
+    """The names of each party's columns, in order."""
+    found: dict[str, list[str]] = {name: [] for name in parties}
     for number, entry in enumerate(features):
         _checked_keys(f"{path}: feature {number}", entry, {"party": str, "name": str}, {})
-        _one_of(f"{path}: feature {number}", entry["party"], parties)
-    return [entry["name"] for entry in features if entry["party"] == party]
+        _one_of(f"{path}: feature {number}", entry["party"], found)
+        found[entry["party"]].append(entry["name"])
+    return found
 
 
 def _frame(where: str, files: _Files, file: Any, names: list[str]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
-from plumbob.auditing.concluding.judging import SHARES, UNPROVEN, whole_percent
+from plumbob.auditing.concluding.judging import SHARES, UNPROVEN, Verdict, whole_percent
 from plumbob.auditing.concluding.summarise import Situation, Summary, group
 from plumbob.errors import one_line
 from plumbob.scoring.column_ceiling import LABEL
@@ -28,6 +28,7 @@ LEVEL_WORDS = {
     Level.UNDECIDED: "undecided",
     Level.NOT_TESTED: "not tested",
     Level.NONE: "no leak",
+    Level.HELD: "held already",
 }
 LEVEL_ICONS = {  # as charts draw them
     Level.EXACT: "◆",
@@ -37,6 +38,7 @@ LEVEL_ICONS = {  # as charts draw them
     Level.UNDECIDED: "◐",
     Level.NOT_TESTED: "□",
     Level.NONE: "○",
+    Level.HELD: "≡",
 }
 BASELINES = {
     "uniform": "uniform guess",
@@ -144,6 +146,11 @@ class Answer(_Placed):
         return _headline(self.every, self.noun, f" to {self.learner}")
 
     @property
+    def tally(self) -> str:
+        """The headline where it stands beside who learns."""
+        return self.untested or _headline(self.every, self.noun, "")
+
+    @property
     def breakdown(self) -> str:
         """What kind of leak, in one sentence."""
         kinds = {column.metric for column in self.columns if column.level is Level.EXACT}
@@ -158,6 +165,7 @@ class Answer(_Placed):
             Level.UNDECIDED: "undecided",
             Level.NOT_TESTED: "not tested",
             Level.NONE: f"without a leak above {_limit(self.columns)} %",
+            Level.HELD: "held already by the curious side",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
         said = f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
@@ -181,8 +189,8 @@ def answers(conclusion: Conclusion) -> list[Answer]:
 
 
 def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
-    """Every column of every data set once per defence: its worst case over threats, protocols and attacks."""
-    columns = (column for answer in found for column in answer.columns)
+    """Every column, and the label, of every data set once per defence: its worst case over threats, protocols and attacks."""
+    columns = (column for answer in found for column in answer.every)
     groups = group(columns, lambda c: (c.situation.data, c.situation.defence, c.verdict.column))
     each = (max(parts, key=lambda c: c.severity) for parts in groups.values())
     return sorted(each, key=lambda c: c.severity, reverse=True)
@@ -202,6 +210,8 @@ def overall(found: Sequence[Answer]) -> str:
         if missing
         else ""
     )
+    if not meant:
+        return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
         return f"Not known: no attack of this plan applies in any of {count(len(meant), 'situation')}"
     told = group(
@@ -214,8 +224,10 @@ def overall(found: Sequence[Answer]) -> str:
 
 def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = "") -> str:
     """How many columns leak and whether the label does; else what is known instead."""
-    columns = [one for one in found if not one.is_label]
-    target = next((one for one in found if one.is_label), None)
+    columns = [one for one in found if not one.is_label and one.level is not Level.HELD]
+    target = next((one for one in found if one.is_label and one.level is not Level.HELD), None)
+    held = sum(one.level is Level.HELD for one in found)
+    where += f"; {count(held, noun)} more {'is' if held == 1 else 'are'} held already" if held else ""
     leaking = sum(one.level.leaks for one in columns)
     label_leaks = target is not None and target.level.leaks
     unknown = _unknown_words(columns, target)
@@ -229,9 +241,11 @@ def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = 
     if unknown:
         return f"Not known: no leak was found, but {unknown}"
     every = [*columns, *([target] if target else [])]
+    if not every:
+        return f"Nothing to learn: {'all' if held > 1 else 'the'} {count(held, noun)} {'are' if held > 1 else 'is'} held already"
     also = " and the label" if target and columns else ""
     what = f"{count(len(columns), noun)}{also}" if columns else "the label"
-    return f"No leak above {_limit(every)} % in {what}"
+    return f"No leak above {_limit(every)} % in {what}{where if held else ''}"
 
 
 def _unknown_words(columns: Sequence[ColumnAnswer], target: ColumnAnswer | None) -> str:
@@ -265,16 +279,7 @@ def pictures(answer: Answer) -> str:
     if not drawn:
         return ""
     best, attack = max(drawn, key=lambda pair: pair[0].psnr)
-    return f"Pictures recovered: {best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
-
-
-def labels(answer: Answer) -> str:
-    """How many labels the best attack guessed; empty where none did."""
-    told = [(s.label_accuracy, s.label_baseline) for s in answer.summaries if s.label_accuracy is not None]
-    if not told:
-        return ""
-    right, usual = max(told, key=lambda pair: pair[0])
-    return f"Labels guessed: {percent(right)} (most frequent class {percent(usual or 0.0)})."
+    return f"{best.words} by {label(attack)}; the mean picture reaches {best.constant_psnr:.1f} dB."
 
 
 def how(answer: Answer) -> str:
@@ -303,18 +308,18 @@ def how(answer: Answer) -> str:
 
 def sure(answer: Answer) -> str:
     """On how much evidence the answer stands."""
-    if answer.untested:
+    if not answer.summaries:
         return ""
     trials = sorted({summary.trials for summary in answer.summaries})
     rows = sorted({summary.rows for summary in answer.summaries})
-    words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} per setting, {_span(rows)} rows."
+    words = f"{_span(trials)} {'trial' if trials[-1] == 1 else 'trials'} of each attack, {_span(rows)} rows."
     strongest = answer.columns[0].verdict if answer.columns else None
     if strongest and strongest.level is Level.EXACT:
         times = "every trial"
         if strongest.recovered != strongest.trials:
             times = f"{strongest.recovered} of {strongest.trials} trials"
         words += f" The worst {answer.noun} was recovered in {times}."
-    elif strongest:
+    elif strongest and strongest.level.leaks:
         low, high = strongest.low, strongest.high
         words += f" Largest gain over guessing: {percent(strongest.gain)}"
         words += f" (95 % interval {percent(low)} to {percent(high)})."
@@ -323,20 +328,6 @@ def sure(answer: Answer) -> str:
     if trials[0] == 1:
         words += " One trial shows the error of sampling rows only; run more before you rely on it."
     return words
-
-
-def scope(answer: Answer) -> str:
-    """Which share of the columns was unknown, where more than one answer hides behind the headline."""
-    if answer.untested:
-        return ""
-    shares, cells = answer.shares, "pixels" if answer.noun == "tile" else "columns"
-    shifting = any(len(summary.verdicts) > summary.unknown_columns for summary in answer.summaries)
-    if len(shares) > 1:
-        words = f"{len(shares)} shares of unknown columns, {percent(shares[0])} to {percent(shares[-1])}, were tried."
-        words += " The headline uses them all: a column counts by its worst case."
-        return words + (" Which columns were unknown changed from trial to trial." if shifting else "")
-    words = f"{percent(shares[0])} of the {cells} were unknown to the curious side."
-    return words + (" Which ones changed from trial to trial, and all count." if shifting else "")
 
 
 def plain(text: str) -> str:
@@ -433,11 +424,17 @@ def _worst_case(column: ColumnAnswer, noun: str) -> str:
         return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
     if verdict.two_values:  # a guess between two values is close to neither
         return f"Worst {noun}: {name}, {verdict.words}."
-    return f"Worst {noun}: {name}, {percent(verdict.within_5)} of its values hit to within 5 % of {_range(noun)}."
+    return f"Worst {noun}: {name}, {verdict.words}; {hits(verdict, noun)}."
+
+
+def hits(verdict: Verdict, noun: str = "column") -> str:
+    """How close the guesses come, beside what a fixed guess hits where that is known."""
+    fixed = f"; a fixed guess hits {percent(verdict.fixed_5)}" if verdict.fixed_5 is not None else ""
+    return f"{percent(verdict.within_5)} of the values were hit to within 5 % of {_range(noun)}{fixed}"
 
 
 def _range(noun: str) -> str:
-    return "the range from black to white" if noun == "tile" else "its range"
+    return "the range from black to white" if noun == "tile" else "the range"
 
 
 def _span(values: Sequence[int]) -> str:

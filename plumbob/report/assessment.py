@@ -19,13 +19,14 @@ from plumbob.auditing.running.data_flows import SHUT, Flow
 from plumbob.auditing.running.finding import Finding
 from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
-from plumbob.report import identifiability, protection, severity, standards
+from plumbob.report import at_most, identifiability, protection, severity, standards
 from plumbob.report.answer import count, label, percent, plain, sentence_list, short
 from plumbob.report.page import POLICY, templates
 from plumbob.report.protection import size
-from plumbob.report.residual import NOT_TESTED, Pair, Side, Stage, stages
+from plumbob.report.residual import NOT_TESTED, Pair, Side, Stage, counted, stages
 from plumbob.report.severity import NOT_KNOWN, Risk
 from plumbob.report.subject import Member, Subject, subject
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, Threat
 from plumbob.transcript import COORDINATOR
 
@@ -34,7 +35,14 @@ __all__ = ["Member", "Subject", "render", "subject"]
 NAMED = 200  # columns of a party that are listed by name
 SHOWN = 300  # columns that a table lists
 PHASES = {"align": "matching rows", "setup": "setting up", "train": "training", "predict": "prediction"}
-TONES = {"exact": "exact", "exact for some": "exact", "leak": "leak", "order": "order", "none": "none"}  # by level
+TONES = {  # by level; the others are not known
+    Level.EXACT: "exact",
+    Level.EXACT_FOR_SOME: "exact",
+    Level.LEAK: "leak",
+    Level.ORDER: "order",
+    Level.NONE: "none",
+    Level.HELD: "none",
+}
 MATCHING = {  # what messages hold that match rows; those of a protocol stand in the glossary of its class
     "psi request": "ids, encrypted, to be compared",
     "psi setup": "ids, encrypted, to be compared",
@@ -90,18 +98,19 @@ def _measured(
     steps: Sequence[Stage],
 ) -> dict[str, Any]:
     """What the messages and the attacks showed."""
-    bare = [a for a in found if not words.defended(a.situation.defence)] or found
+    tested = [a for a in found if a.summaries]
+    bare = [a for a in tested if not words.defended(a.situation.defence)] or tested
     return {
         "aligned": [_flow(flow) for flow in about.alignment],
         "flows": _flow_tables(findings, choices),
         "untrained": _untrained(about, findings),
         "views": [view for threat in about.threats for view in _views(about, threat, findings)],
-        "learnt": [_learnt(stage, side) for stage in steps for side in stage.sides if side.risks],
+        "learnt": [_learnt(about, stage, side) for stage in steps for side in stage.sides if side.risks],
         "criteria": identifiability.criteria(about, steps),
         "opinion": identifiability.opinion(about, steps),
         "nist": standards.privacy_attacks(about, found, findings),
         "evidence": [(label(a.situation.protocol), a.learner, words.sure(a)) for a in bare],
-        "untested": _untested(about, findings),
+        "untested": _untested(about, found, findings),
     }
 
 
@@ -113,14 +122,14 @@ def _combined(
     steps: Sequence[Stage],
 ) -> dict[str, Any]:
     """Severity, likelihood and risk before and after measures, and what the standards make of them."""
-    initial = [risk for stage in steps for risk in stage.before.risks]
-    left = [risk for stage in steps for risk in stage.after.risks]
+    every = [risk for stage in steps for side in stage.sides for risk in side.risks]
     return {
         "means": identifiability.means(about, found, findings),
+        "at_most": at_most.in_short([stage.before if stage.before.tested else stage.after for stage in steps]),
         "protected": any(stage.after.measure for stage in steps),
-        "initial": severity.counts(initial),
-        "labelled": any(risk.column.metric == "labels" for risk in (*initial, *left)),
-        "residual": severity.counts(left),
+        "initial": counted(stage.before for stage in steps),
+        "labelled": any(risk.column.metric == "labels" for risk in every),
+        "residual": counted(stage.after for stage in steps),
         "risks": [_stage(stage) for stage in steps],
         "sources": sentence_list(list(dict.fromkeys(map(role, about.threats)))),
         "assets": sentence_list(list(dict.fromkeys(label(stage.protocol) for stage in steps))),
@@ -239,7 +248,7 @@ def _content(name: str) -> str:
     return next((glossary[name] for glossary in glossaries if name in glossary), label(name))
 
 
-def _learnt(stage: Stage, side: Side) -> dict[str, Any]:
+def _learnt(about: Subject, stage: Stage, side: Side) -> dict[str, Any]:
     """What was learnt of every column with one measure, or with none."""
     everywhere = set.intersection(*(set(risk.untested) for risk in side.risks))
     return {
@@ -247,6 +256,7 @@ def _learnt(stage: Stage, side: Side) -> dict[str, Any]:
         "untested": _threats(name for name in side.risks[0].untested if name in everywhere),
         "rows": [_row(risk, everywhere) for risk in side.risks[:SHOWN]],
         "left_out": max(0, len(side.risks) - SHOWN),
+        "at_most": at_most.lines(about, side),
     }
 
 
@@ -260,7 +270,7 @@ def _row(risk: Risk, said: Collection[str]) -> dict[str, Any]:
         "attack": label(column.attack),
         "untested": _threats(name for name in risk.untested if name not in said),
         "level": NOT_KNOWN if risk.level == NOT_KNOWN else column.badge,
-        "tone": "unknown" if risk.level == NOT_KNOWN else TONES.get(str(column.level), "unknown"),
+        "tone": "unknown" if risk.level == NOT_KNOWN else TONES.get(column.level, "unknown"),
     }
 
 
@@ -329,12 +339,13 @@ def _measures(choice: Frontier) -> dict[str, Any]:
     return {"heading": protection.place(choice), "advice": protection.advice(choice), "rows": rows}
 
 
-def _untested(about: Subject, findings: Sequence[Finding]) -> list[str]:
+def _untested(about: Subject, found: Sequence[words.Answer], findings: Sequence[Finding]) -> list[str]:
     planned = {threat.name for threat in about.threats}
     ran = {finding.attack for finding in findings}
     others = [f"{label(name)}: {threat.summary}" for name, threat in THREATS.items() if name not in planned]
     idle = sorted(label(name) for name in attacks() if name not in ran)
     said = [f"Not measured: {plain(gap)}." for gap in about.gaps]
+    said += [f"{plain(a.judged.gap.words)}." for a in found if a.judged.gap and not a.judged.counts]
     said += [f"Threat not in the plan: {other}." for other in others]
     if idle:
         said.append(f"Attacks that Plumbob knows and that were not run here: {sentence_list(idle)}.")

@@ -29,6 +29,7 @@ LEVEL_SHAPES = {
     Level.UNDECIDED: "half",
     Level.NOT_TESTED: "box",
     Level.NONE: "ring",
+    Level.HELD: "ring",
 }
 HOLLOW = {"ring": "circle", "box": "square"}  # shapes that are drawn as outlines of others
 
@@ -252,16 +253,6 @@ def spot_chart(spots: Sequence[Spot], guesses: Sequence[tuple[str, float]], x: A
     for spot in sorted(spots, key=lambda s: (not s.faded, s.chosen)):
         parts.append(_spot(spot, *places[spot], x, y, (left, right, bottom, top)))
     return _svg(height, label, parts)
-
-
-def gain_bar(gain: float, ends: tuple[float, float], level: Level, title: str) -> Markup:
-    """A gain from 0 to 1 with its interval, small enough for a table cell."""
-    value, low, high = (100 * min(1.0, max(0.0, v)) for v in (gain, *ends))
-    return Markup(
-        '<svg class="gain" viewBox="0 0 104 14" role="img" aria-label="{t}">'
-        '<path class="track" d="M2 7h100"/><rect class="{l}" x="2" y="3" width="{v}" height="8"/>'
-        '<path class="err" d="M{a} 7H{b}M{a} 4v6M{b} 4v6"/></svg>'
-    ).format(t=title, l=level.css, v=_n(value), a=_n(low + 2), b=_n(high + 2))
 
 
 def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -> Markup:

@@ -25,16 +25,18 @@ from plumbob.report.risk import above_chance, few
 from plumbob.report.risk import worst as most_at_risk
 from plumbob.report.severity import FOUND, LIMITED, MAXIMUM, NEGLIGIBLE, NONE_FOUND, NOT_KNOWN, SIGNIFICANT, Risk
 from plumbob.report.subject import Subject
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import Threat
 
-NOT_MEASURED, BY_DESIGN = "not measured", "by design"
+NOT_MEASURED, BY_DESIGN, NOT_NEEDED = "not measured", "by design", "not needed"
 LEARNT = {  # how many columns stand where, the worst first
-    "exact": "recovered exactly",
-    "exact for some": "recovered exactly for some people",
-    "leak": "guessed better than by any baseline",
-    "order": "learnt in the order of the rows only",
+    Level.EXACT: "recovered exactly",
+    Level.EXACT_FOR_SOME: "recovered exactly for some people",
+    Level.LEAK: "guessed better than by any baseline",
+    Level.ORDER: "learnt in the order of the rows only",
     NOT_KNOWN: "not known",
-    "none": "with nothing found",
+    Level.NONE: "with nothing found",
+    Level.HELD: "held already",
 }
 SHARES_OF_PEOPLE = ("all", "half", "any")  # people with so many of their hidden columns recovered
 OURS = "plumbob"  # as attacks name their source where nobody has published them
@@ -61,17 +63,21 @@ def _means(threat: Threat, found: Sequence[Answer], findings: Sequence[Finding])
     columns = [c for a in here for c in a.every]
     winners = tuple(dict.fromkeys(c.attack for c in columns if c.level.leaks))
     used = winners or tuple(dict.fromkeys(attack for a in here for attack in a.attacks))
-    tried = {a.situation.protocol for a in here if not a.untested}
-    missing = [label(p) for p in dict.fromkeys(a.situation.protocol for a in found) if p not in tried]
-    learns = [_learns(here)]
-    learns += ["with a measure in place"] if here and all(defended(a.situation.defence) for a in here) else []
-    learns += [f"{NOT_TESTED} on {sentence_list(missing)}"] if here and missing else []
+    tested = [a for a in here if a.summaries]
+    done = {a.situation.protocol for a in here if a.summaries or not a.judged.counts}
+    missing = [label(p) for p in dict.fromkeys(a.situation.protocol for a in found if a.judged.counts) if p not in done]
+    learns = [_learns(here)] if tested or not here or any(a.judged.counts for a in here) else []
+    learns += ["with a measure in place"] if tested and all(defended(a.situation.defence) for a in tested) else []
+    learns += [f"{NOT_TESTED} on {sentence_list(missing)}"] if tested and missing else []
+    learns += list(
+        dict.fromkeys(f"{NOT_NEEDED}: {a.judged.gap.why}" for a in here if a.judged.gap and not a.judged.counts)
+    )
     return {
         "who": role(threat),
         "threat": label(threat.name),
         "knows": sentence_list([grant.words for grant in threat.grants]) or NOTHING,
         "attacks": sentence_list([f"{label(name)} ({_source(name)})" for name in used]) or NOT_TESTED,
-        "cost": _cost([f for f in findings if f.threat == threat.name and f.attack in used]) if here else NOT_TESTED,
+        "cost": _cost([f for f in findings if f.threat == threat.name and f.attack in used]) if tested else NOT_TESTED,
         "learns": "; ".join(learns),
     }
 
@@ -130,9 +136,9 @@ def _singling_out(about: Subject, stages: Sequence[Stage]) -> Row:
 
 def _people(side: Side) -> tuple[str, str]:
     """Of how many people all or some hidden values were recovered, by the attack that recovers most; and whether any were."""
-    if not side.answers:
+    if not side.tested:
         return NOT_TESTED, NOT_TESTED
-    counted = [(most, answer) for answer in side.answers if (most := most_at_risk(answer)) is not None]
+    counted = [(most, answer) for answer in side.tested if (most := most_at_risk(answer)) is not None]
     if not counted:
         return f"{NOT_MEASURED}, because no attack guessed values", NOT_MEASURED
     best, answer = max(counted, key=lambda pair: [pair[0].rows_at_risk[f"{share}_1"] for share in SHARES_OF_PEOPLE])
@@ -144,9 +150,10 @@ def _people(side: Side) -> tuple[str, str]:
         for share, words in shares.items()
     ]
     said = f"{best.rows:,} people tested; to within 1 %, beyond what guessing hits: {', '.join(parts)}"
-    if answer.leaking and any(above_chance(rows, share) for share in SHARES_OF_PEOPLE):
+    beyond = answer.leaking and any(above_chance(rows, share) for share in SHARES_OF_PEOPLE)
+    if beyond or any(risk.column.level in severity.CERTAIN and risk.column.metric == "values" for risk in side.risks):
         return said, FOUND
-    return said, NOT_KNOWN if any(risk.level == NOT_KNOWN for risk in side.risks) else NONE_FOUND
+    return said, NOT_KNOWN if any(risk.untested or risk.level == NOT_KNOWN for risk in side.risks) else NONE_FOUND
 
 
 def _linkability(about: Subject, stages: Sequence[Stage]) -> Row:
@@ -168,7 +175,8 @@ def _linkability(about: Subject, stages: Sequence[Stage]) -> Row:
 
 
 def _inference(stages: Sequence[Stage]) -> Row:
-    attacked = any(a.label for stage in stages for side in stage.sides for a in side.answers if not a.untested)
+    labels = [a.label for stage in stages for side in stage.sides for a in side.answers]
+    attacked = any(one is not None and one.level is not Level.NOT_TESTED for one in labels)
     return Row(
         "Inference",
         (*_told(stages, lambda side: tally(side.risks)), *(() if attacked else ("The label: not tested.",))),
@@ -203,7 +211,7 @@ def tally(found: Sequence[Risk]) -> str:
     """How many columns stand where, in words."""
     if not found:
         return NOT_TESTED
-    kinds = Counter(NOT_KNOWN if risk.level == NOT_KNOWN else str(risk.column.level) for risk in found)
+    kinds = Counter(NOT_KNOWN if risk.level == NOT_KNOWN else risk.column.level for risk in found)
     parts = [f"{kinds[kind]} {words}" for kind, words in LEARNT.items() if kinds[kind]]
     columns = sum(risk.column.metric != "labels" for risk in found)
     whole = f"{count(columns, 'column')} and the label" if columns < len(found) else count(columns, "column")
@@ -245,7 +253,7 @@ def opinion(about: Subject, stages: Sequence[Stage]) -> list[Row]:
                 _likelihood(stages),
                 "The answer beside it is the highest likelihood found, in the words of the risk table.",
             ),
-            _steps(stages, lambda side: [risk.likelihood for risk in side.risks]),
+            _steps(stages, lambda side: [risk.likelihood for risk in side.risks] or [NOT_TESTED]),
             "for the controller to decide",
         ),
     ]
@@ -258,11 +266,14 @@ def _phase(asked: str, otherwise: str, stages: Sequence[Stage], under: str) -> R
 
 def _likelihood(stages: Sequence[Stage]) -> str:
     """What the likelihoods found say to a controller who has to show that the likelihood is insignificant."""
-    steps = {risk.likelihood for stage in stages for side in stage.sides for risk in side.risks}
+    sides = [side for stage in stages for side in stage.sides]
+    steps = {risk.likelihood for side in sides for risk in side.risks}
+    whole = all(side.risks and not any(risk.untested for risk in side.risks) for side in sides)
     if steps & {MAXIMUM, SIGNIFICANT}:
         return "One party by itself learnt hidden values. That speaks against an insignificant likelihood."
     if LIMITED in steps:
-        return "Hidden values were learnt only by parties that collude, or in fewer than half of the trials."
-    if NOT_KNOWN in steps or not steps:
-        return "A part was not tested, so the likelihood is not known."
+        said = "Hidden values were learnt only by parties that collude, or in fewer than half of the trials."
+        return said if whole else f"{said} A part was not tested or not decided, so it may be higher."
+    if NOT_KNOWN in steps or not steps or not whole:
+        return "A part was not tested or not decided, so the likelihood is not known."
     return "The attacks that were run found nothing. That alone does not show that the likelihood is insignificant."

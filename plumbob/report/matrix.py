@@ -5,19 +5,29 @@ In a report every cell says which attacks were run and what they found, which fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.planning.matrix import Block, Row
-from plumbob.report.answer import LEVEL_WORDS, label, sentence_list, short
+from plumbob.kinds import COLUMNS, Kind
+from plumbob.report.answer import LEVEL_ICONS, LEVEL_WORDS, label, sentence_list, short
 from plumbob.scoring.leak_levels import Level, worst
 
 RUN, FITS, NONE = "run", "fits, not run", "none fits"
+NAMED = 3  # columns that are named of a kind
+KINDS = {
+    Kind.TWO_VALUED: "two-valued columns",
+    Kind.WHOLE: "whole numbers",
+    Kind.NUMBER: "other numbers",
+    Kind.LABEL: "the label",
+}
 READ = (
     "Every threat that Plumbob knows, not only those of this plan. An attack that was run is named with the worst it "
     "found on any column or the label, under any defence of the plan. One that fits and was not run may find more: name "
-    "its threat or the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety."
+    "its threat or the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety. Some attacks "
+    "look for some kinds of columns only: that they find nothing says nothing of the others."
 )
 
 
@@ -31,7 +41,13 @@ class Attempt:
 
     @property
     def words(self) -> str:
-        return f"{label(self.attack)}: {LEVEL_WORDS[self.level]}{' (the label)' if self.of_label else ''}"
+        said = LEVEL_WORDS[self.level] if self.level.leaks else "found nothing"
+        return f"{label(self.attack)}: {said}{' (the label)' if self.of_label else ''}"
+
+    @property
+    def icon(self) -> str:
+        """Of a leak; that one attack found nothing is no verdict."""
+        return LEVEL_ICONS[self.level] if self.level.leaks else "–"
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,8 @@ class Cell:
     attempts: tuple[Attempt, ...]
     others: str  # attacks that fit and were not run
     reasons: str
+    narrow: tuple[str, ...]  # attacks that look for some kinds of columns only, and for which
+    blind: str  # kinds of hidden columns that no attack which fits addresses
 
 
 @dataclass(frozen=True)
@@ -53,15 +71,20 @@ class Grid:
     cells: tuple[Cell, ...]
 
 
-def grids(blocks: Sequence[Block], summaries: Sequence[Summary]) -> list[Grid]:
-    """The matrix joined with what was found."""
-    found = group(summaries, lambda s: (s.setting.protocol, s.setting.threat, s.setting.attack))
+def grids(blocks: Sequence[Block], conclusion: Conclusion) -> list[Grid]:
+    """The matrix joined with what was found, and with the kinds of columns that the data have."""
+    found = group(conclusion.summaries, lambda s: (s.setting.protocol, s.setting.threat, s.setting.attack))
     attempts = {key: _attempt(key[-1], parts) for key, parts in found.items()}
+    hidden = _hidden(conclusion)
     return [
         Grid(
             f"{label(block.protocol)}, attacked in {block.phase}",
             tuple(
-                _cell(row, [made for (p, t, _), made in attempts.items() if (p, t) == (block.protocol, row.threat)])
+                _cell(
+                    row,
+                    [made for (p, t, _), made in attempts.items() if (p, t) == (block.protocol, row.threat)],
+                    hidden,
+                )
                 for row in block.rows
             ),
         )
@@ -71,11 +94,19 @@ def grids(blocks: Sequence[Block], summaries: Sequence[Summary]) -> list[Grid]:
 
 def _attempt(attack: str, summaries: Sequence[Summary]) -> Attempt:
     column = worst(s.level for s in summaries)
-    told = worst(s.label.level for s in summaries if s.label)
-    return Attempt(attack, worst((column, told)), told.rank > column.rank)
+    told = max((s.label.level for s in summaries if s.label), key=lambda level: level.rank, default=column)
+    return Attempt(attack, worst((column, told)), told.leaks and told.rank > column.rank)
 
 
-def _cell(row: Row, attempts: Sequence[Attempt]) -> Cell:
+def _hidden(conclusion: Conclusion) -> dict[str, tuple[str, ...]]:
+    """The hidden columns of the data by kind; nothing of findings that do not say it."""
+    told = [verdict for summary in conclusion.summaries for verdict in summary.verdicts if verdict.kind]
+    return {
+        kind: tuple(dict.fromkeys(v.column for v in parts)) for kind, parts in group(told, lambda v: v.kind).items()
+    }
+
+
+def _cell(row: Row, attempts: Sequence[Attempt], hidden: Mapping[str, Sequence[str]]) -> Cell:
     others = [label(name) for name in row.fits if name not in {made.attack for made in attempts}]
     return Cell(
         threat=short(row.threat),
@@ -85,7 +116,28 @@ def _cell(row: Row, attempts: Sequence[Attempt]) -> Cell:
         attempts=tuple(attempts),
         others=sentence_list(others),
         reasons=_reasons(row),
+        narrow=tuple(
+            f"{label(name)} sees a leak in {sentence_list([KINDS[kind] for kind in kinds])} only"
+            for name, kinds in row.addressed.items()
+            if not set(COLUMNS) <= set(kinds)
+        ),
+        blind=_blind(row, hidden),
     )
+
+
+def _blind(row: Row, hidden: Mapping[str, Sequence[str]]) -> str:
+    """What is hidden and no attack here would see a leak in, with the columns' names."""
+    if not row.fits:
+        return ""
+    there = [kind for kind in row.blind if kind is Kind.LABEL or not hidden or kind in hidden]
+    return sentence_list([f"{KINDS[kind]}{_such(hidden.get(kind, ()))}" for kind in there])
+
+
+def _such(names: Sequence[str]) -> str:
+    """Columns in brackets, of many the first few."""
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED + 1 else []
+    shown = [short(name) for name in (names[:NAMED] if more else names)]
+    return f" ({sentence_list([*shown, *more])})" if shown else ""
 
 
 def _reasons(row: Row) -> str:

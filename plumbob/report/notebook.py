@@ -12,8 +12,8 @@ from rich.console import Console
 from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.running.finding import Finding
-from plumbob.federation import Dropped
 from plumbob.report import answer as words
+from plumbob.report.facts import Asked
 from plumbob.report.terminal import print_summary
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 WIDTH = 110  # characters of a line of text
 
 
-def as_text(findings: Sequence[Finding], conclusion: Conclusion, dropped: Sequence[Dropped] = ()) -> str:
+def as_text(findings: Sequence[Finding], conclusion: Conclusion, asked: Asked) -> str:
     """What the command line prints, without colours."""
     stream = StringIO()
-    console = Console(file=stream, width=WIDTH, no_color=True, highlight=False)
-    print_summary(findings, console, conclusion, dropped)
+    print_summary(findings, Console(file=stream, width=WIDTH, no_color=True, highlight=False), conclusion, asked)
     return stream.getvalue().rstrip()
 
 

@@ -7,13 +7,13 @@ not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.summarise import group
 from plumbob.report.answer import Answer, ColumnAnswer, defence_words, defended, label, short
-from plumbob.report.severity import HIGH, NOT_KNOWN, RISKS, Risk, risks
+from plumbob.report.severity import HIGH, NOT_KNOWN, RISKS, Risk, counts, risks
 from plumbob.threats import Threat
 
 NOT_TESTED = "not tested"
@@ -61,6 +61,11 @@ class Side:
     def words(self) -> str:
         return defence_words(self.measure) if self.measure else "without a measure"
 
+    @property
+    def tested(self) -> tuple[Answer, ...]:
+        """The answers under whose threat an attack was run."""
+        return tuple(answer for answer in self.answers if answer.summaries)
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -71,6 +76,7 @@ class Stage:
     before: Side
     after: Side  # the same side where no measure was tried or none is recommended
     compared: bool  # whether several ways to run the protocol were compared
+    targets: frozenset[tuple[bool, str]] = frozenset()  # columns, and the label, that were judged under any measure
 
     @property
     def heading(self) -> str:
@@ -101,7 +107,7 @@ class Stage:
         left = self.after.risks
         if any(risk.level == HIGH for risk in left):
             return HIGH
-        whole = all(pair.after is not None and pair.after.settled for pair in self.pairs)
+        whole = self.targets <= {_key(risk) for risk in left} and all(risk.settled for risk in left)
         return max((risk.level for risk in left), key=RISKS.index) if whole and left else NOT_KNOWN
 
     @property
@@ -110,19 +116,28 @@ class Stage:
 
 
 def stages(found: Sequence[Answer], choices: Sequence[Frontier], threats: Mapping[str, Threat]) -> list[Stage]:
-    """A stage for every protocol and data set, in the order of the answers."""
+    """A stage for every protocol and data set, in the order of the answers; without situations in which nothing can be learnt."""
+    found = [answer for answer in found if answer.judged.counts]
     recommended = {(choice.data, choice.protocol): choice.recommended for choice in choices}
     made = []
     for (data, protocol), parts in group(found, lambda a: (a.situation.data, a.situation.protocol)).items():
-        tried = group(parts, lambda a: a.situation.defence)
+        asked = group(parts, lambda a: a.situation.defence)
+        tried = {defence: some for defence, some in asked.items() if any(a.summaries for a in some)}
         bare = [a for a in parts if not defended(a.situation.defence)]
         measure = next(iter(tried)) if len(tried) == 1 else recommended.get((data, protocol), "")
         before, after = Side("", tuple(bare), tuple(risks(bare, threats))), None
         if defended(measure):
-            after = Side(measure, tuple(tried[measure]), tuple(risks(tried[measure], threats)))
-        made.append(Stage(data, protocol, before, after or before, len(tried) > 1))
+            after = Side(measure, tuple(asked[measure]), tuple(risks(asked[measure], threats)))
+        targets = frozenset((one.is_label, one.verdict.column) for answer in parts for one in answer.every)
+        made.append(Stage(data, protocol, before, after or before, len(tried) > 1, targets))
     return made
 
 
+def counted(sides: Iterable[Side]) -> dict[str, int]:
+    """How many columns stand at each risk on some sides; where one was not tested at all, no column is said to be whole."""
+    every = list(sides)
+    return counts([risk for side in every for risk in side.risks], whole=all(side.risks for side in every))
+
+
 def _key(risk: Risk) -> tuple[bool, str]:
-    return risk.column.metric == "labels", risk.column.verdict.column
+    return risk.column.is_label, risk.column.verdict.column

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.summarise import group
 from plumbob.report.answer import Answer, ColumnAnswer
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 
 NOT_KNOWN = "not known"
@@ -21,21 +22,23 @@ RISKS = (NONE_FOUND, NOT_KNOWN, LOW, MEDIUM, HIGH)  # in the order in which situ
 FOUND = "found"
 LINES = (HIGH, f"at least {MEDIUM}", MEDIUM, f"at least {LOW}", LOW, NOT_KNOWN, NONE_FOUND)  # of a count of columns
 HALF = 0.5  # of guessing's error removed, from which a leak is significant
-# By the words of levels, so that a level that is not listed is not known rather than harmless.
-SEVERITIES = {"exact": MAXIMUM, "exact for some": MAXIMUM, "order": LIMITED, "none": NEGLIGIBLE}
-CERTAIN = ("exact", "exact for some")  # one trial is enough: whoever is hit is hit
+# A level that is not listed is not known rather than harmless; that of a leak goes by its gain.
+SEVERITIES = {Level.EXACT: MAXIMUM, Level.EXACT_FOR_SOME: MAXIMUM, Level.ORDER: LIMITED, Level.NONE: NEGLIGIBLE}
+SEVERITIES |= {Level.HELD: NEGLIGIBLE}  # taking part adds nothing
+CERTAIN = (Level.EXACT, Level.EXACT_FOR_SOME)  # one trial is enough: whoever is hit is hit
+NOTHING_ABOVE = "no leak above the limit stated, by the attacks that were run or by the ceiling; that is not a proof"
 SEVERITY_RULE = (
     (MAXIMUM, "values are recovered exactly, of everybody or of some people (of the label: the classes)"),
     (SIGNIFICANT, "at least half of the error of guessing is removed"),
     (LIMITED, "less than half is removed, or only the order of the rows is learnt"),
-    (NEGLIGIBLE, "the attacks that were run did not beat guessing; that is not a proof"),
+    (NEGLIGIBLE, NOTHING_ABOVE),
     (NOT_KNOWN, "not tested, or undecided"),
 )
 LIKELIHOOD_RULE = (
     (MAXIMUM, "one party by itself, from its own messages"),
     (SIGNIFICANT, "one party by itself, if it also knows the model or some complete rows of other people"),
     (LIMITED, "only if parties collude or the coordinator is corrupted, or in fewer than half of the trials"),
-    (NEGLIGIBLE, "the attacks that were run did not beat guessing; that is not a proof"),
+    (NEGLIGIBLE, NOTHING_ABOVE),
     (NOT_KNOWN, "not tested, or undecided"),
 )
 RISK_RULE = (
@@ -81,15 +84,15 @@ class Risk:
 
 def known(column: ColumnAnswer) -> bool:
     """Whether a column was tested and the test decided something."""
-    return str(column.level) in SEVERITIES or column.level == "leak"
+    return column.level in SEVERITIES or column.level is Level.LEAK
 
 
 def severity(column: ColumnAnswer) -> str:
     if not known(column):
         return NOT_KNOWN
-    if column.level == "leak":
+    if column.level is Level.LEAK:
         return SIGNIFICANT if column.verdict.gain >= HALF else LIMITED
-    return SEVERITIES[str(column.level)]
+    return SEVERITIES[column.level]
 
 
 def likelihood(column: ColumnAnswer, threat: Threat | None) -> str:
@@ -109,12 +112,15 @@ def likelihood(column: ColumnAnswer, threat: Threat | None) -> str:
 def risks(found: Iterable[Answer], threats: Mapping[str, Threat]) -> list[Risk]:
     """Every column of every data set and protocol once, at the threat and attack of its highest risk; worst first.
 
-    The answers are those of one measure, or of none. Threats of the plan that no attack was run under are not known. The label is
-    among the columns where it is hidden from the curious.
+    The answers are those of one measure, or of none. Threats of the plan that no attack was run under are not known, unless the
+    curious get nothing to learn from or a stronger threat was tested: these count for nothing. The label is among the columns
+    where it is hidden from the curious.
     """
     answers = [answer for answer in found if answer.judged.counts]
     every = [risk for answer in answers for risk in _risks(answer, threats)]
-    open_ = group([answer for answer in answers if answer.untested], lambda a: (a.situation.data, a.situation.protocol))
+    open_ = group(
+        [answer for answer in answers if not answer.summaries], lambda a: (a.situation.data, a.situation.protocol)
+    )
     missing = {place: [answer.situation.threat for answer in parts] for place, parts in open_.items()}
     places = group(every, lambda r: (r.column.situation.protocol, *_what(r)))
     worst = [_worst(parts, missing.get(_place(parts[0]), [])) for parts in places.values()]
@@ -137,20 +143,22 @@ def _worst(parts: Sequence[Risk], missing: Sequence[str]) -> Risk:
     return Risk(worst.column, worst.severity, worst.likelihood, untested)
 
 
-def counts(found: Sequence[Risk]) -> dict[str, int]:
+def counts(found: Sequence[Risk], *, whole: bool = True) -> dict[str, int]:
     """How many columns (with the label) stand at each risk, the highest first; a column counts once, by its worst protocol.
 
-    Columns whose risk is not known have a line of their own, and so have those whose risk could be higher.
+    Columns whose risk is not known have a line of their own, and so have those whose risk could be higher: all of them, where
+    some protocol was not tested at all (`whole` is false).
     """
-    shown = [_over_protocols(parts) for parts in group(found, _what).values()]
+    shown = [_over_protocols(parts, whole) for parts in group(found, _what).values()]
     return {level: shown.count(level) for level in LINES}
 
 
-def _over_protocols(parts: Sequence[Risk]) -> str:
+def _over_protocols(parts: Sequence[Risk], whole: bool) -> str:
     """A column's risk in words; at least so high, where some protocol leaves it open."""
     worst = max((risk.level for risk in parts), key=RISKS.index)
-    whole = worst in (HIGH, NOT_KNOWN) or all(risk.settled for risk in parts)
-    return worst if whole else f"at least {worst}"
+    if worst in (HIGH, NOT_KNOWN) or (whole and all(risk.settled for risk in parts)):
+        return worst
+    return NOT_KNOWN if worst == NONE_FOUND else f"at least {worst}"
 
 
 def _place(risk: Risk) -> tuple[str, str]:

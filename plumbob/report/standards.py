@@ -16,9 +16,10 @@ from plumbob.auditing.running.finding import Finding
 from plumbob.report import severity
 from plumbob.report.answer import Answer, count, defended, label, sentence_list, short
 from plumbob.report.identifiability import tally
-from plumbob.report.residual import NOT_TESTED, Stage
-from plumbob.report.severity import FOUND, NONE_FOUND, NOT_KNOWN, Risk
+from plumbob.report.residual import NOT_TESTED, Stage, counted
+from plumbob.report.severity import FOUND, NONE_FOUND, NOT_KNOWN
 from plumbob.report.subject import Promise, Subject
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 
 PRIVACY_ATTACKS = {  # of NIST AI 100-2e2025, with what each aims at
@@ -92,10 +93,23 @@ def _found(found: Sequence[Answer], names: Sequence[str]) -> str:
     """The worst that these attacks showed, without a measure where that was run."""
     bare = [a for a in found if not defended(a.situation.defence)] or list(found)
     asked = [a for a in bare if any(s.setting.attack in names for s in a.summaries)]
-    told = [s for a in asked for s in a.summaries if s.setting.attack in names]
-    if any(v.level.leaks for s in told for v in (*s.verdicts, *([s.label] if s.label else []))):
+    if any(one.leaks for a in asked for levels in _own(a, names).values() for one in levels):
         return FOUND
-    return NONE_FOUND if asked and all(one.level.known for a in asked for one in a.every) else NOT_KNOWN
+    return NONE_FOUND if asked and all(_decided(a, names) for a in asked) else NOT_KNOWN
+
+
+def _own(answer: Answer, names: Sequence[str]) -> dict[str, list[Level]]:
+    """What these attacks alone say of every column and the label."""
+    told = [s for s in answer.summaries if s.setting.attack in names]
+    verdicts = [v for s in told for v in (*s.verdicts, *([s.label] if s.label else []))]
+    return {name: [v.level for v in parts] for name, parts in group(verdicts, lambda v: v.column).items()}
+
+
+def _decided(answer: Answer, names: Sequence[str]) -> bool:
+    """Whether these attacks found nothing where they would have: a leak that others found does not make it so."""
+    own = _own(answer, names)
+    quiet = all(Level.NONE in levels and Level.UNDECIDED not in levels for levels in own.values())
+    return bool(own) and quiet and all(one.level.known for one in answer.every if one.verdict.column in own)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -112,7 +126,7 @@ def clauses(about: Subject, stages: Sequence[Stage], findings: Sequence[Finding]
     measures = [d for d in dict.fromkeys(f.defence for f in findings) if defended(d)]
     tried = _listed(measures) if measures else "no measure was tried"
     again = [f"{s.heading}, {s.after.words}: {s.residual}" for s in stages if s.after.measure]
-    initial = _counted([risk for stage in stages for risk in stage.before.risks])
+    initial = _counted(stages)
     knows = "what each curious party holds, receives and is taken to know"
     return [
         ("6.2", "Threat modelling", f"{count(len(about.threats), 'threat')}: {_listed(about.asked)}"),
@@ -141,9 +155,10 @@ def clauses(about: Subject, stages: Sequence[Stage], findings: Sequence[Finding]
     ]
 
 
-def _counted(found: Sequence[Risk]) -> str:
-    """How many columns stand at each risk, in words."""
-    return ", ".join(f"{number} {level}" for level, number in severity.counts(found).items() if number)
+def _counted(stages: Sequence[Stage]) -> str:
+    """How many columns stand at each risk without a measure, in words."""
+    found = counted(stage.before for stage in stages)
+    return ", ".join(f"{number} {level}" for level, number in found.items() if number)
 
 
 def promises(about: Subject, found: Sequence[Answer]) -> list[dict[str, Any]]:

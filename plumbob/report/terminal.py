@@ -14,38 +14,41 @@ from rich.text import Text
 
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, estimate, frontiers
+from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.concluding.model_quality import unlearnt
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.running.finding import Finding
-from plumbob.federation import Dropped
 from plumbob.report import answer as words
-from plumbob.report import protection, risk
+from plumbob.report import protection
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
+from plumbob.report.facts import Asked, facts
+from plumbob.report.next_steps import Step, next_steps
 from plumbob.report.not_audited import headline
 from plumbob.scoring.leak_levels import Level
 
 SHOWN_COLUMNS = 12
 STYLES = {Level.EXACT: "bold red", Level.EXACT_FOR_SOME: "red", Level.LEAK: "yellow", Level.ORDER: "magenta"}
-STYLES |= {Level.UNDECIDED: "cyan", Level.NOT_TESTED: "cyan", Level.NONE: "green"}
+STYLES |= {Level.UNDECIDED: "cyan", Level.NOT_TESTED: "cyan", Level.NONE: "green", Level.HELD: "dim"}
 
 
 def print_summary(
-    findings: Sequence[Finding],
-    console: Console,
-    conclusion: Conclusion | None = None,
-    dropped: Sequence[Dropped] = (),
+    findings: Sequence[Finding], console: Console, conclusion: Conclusion | None = None, asked: Asked | None = None
 ) -> None:
-    """Print verdicts, the worst columns, and every setting against its baselines."""
+    """Print the answer, every situation, the worst columns, every setting against its baselines, and what to do next."""
     conclusion = conclude(findings) if conclusion is None else conclusion
+    asked = Asked() if asked is None else asked
     found = words.answers(conclusion)
     choices = frontiers(findings, conclusion)
     shown = protection.shown(found, choices)
     level = conclusion.level
     say(console, f"{words.LEVEL_ICONS[level]} {words.overall(found)}.", f"bold {STYLES[level]}")
-    if dropped:
-        say(console, f"{headline(dropped)}.")
-    for caution in unlearnt(findings):
+    if asked.dropped:
+        say(console, f"{headline(asked.dropped)}.")
+    for fact in facts(found, asked):
+        say(console, f"  {fact.name}: {fact.said}")
+    caution = unlearnt(findings)
+    if caution:
         say(console, f"Warning: {words.plain(caution)}.", "bold yellow")
     for ciphers in encryption(findings, found):
         say(console, ciphers.headline, "bold")
@@ -53,28 +56,61 @@ def print_summary(
     for choice in choices:
         say(console, protection.advice(choice), "bold")
         console.print(_protection_table(choice, console))
-    several = len({answer.situation.threat for answer in found}) > 1
-    for answer in shown:
-        _print_answer(console, answer, alone=len(found) == 1, threat=several)
-    columns = words.worst_columns(shown)
-    if columns:
-        console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
-    if len(columns) > SHOWN_COLUMNS:
-        say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
-    for answer in (answer for answer in shown if answer.summaries):
-        say(console, f"{answer.where}, {answer.learner}:", "bold")
-        for guessing, alike in group(answer.summaries, guessing_line).items():
-            say(console, f"  {guessing}")
-            for summary in alike:
-                say(console, f"    {attack_line(summary)}")
+    _print_situations(found, console)
+    _print_columns(words.worst_columns(shown), found, console)
+    _print_attacks(shown, console)
     if len(shown) < len(found):
-        say(console, f"and {len(found) - len(shown):,} situations with other defences in the report", "dim")
+        say(
+            console,
+            f"and the attacks in {len(found) - len(shown):,} situations with other defences in the report",
+            "dim",
+        )
+    _print_steps(next_steps(conclusion, choices, asked), console)
     if found:
         say(
             console,
             "What was found is certain; what was not found is about the attacks and learners tried here.",
             "dim",
         )
+
+
+def _print_situations(found: Sequence[Answer], console: Console) -> None:
+    """Every situation that was asked for in one line, tested or not."""
+    if len(found) < 2:
+        return
+    say(console, f"{words.count(len(found), 'situation')}:", "bold")
+    for answer in found:
+        icon, threat = words.LEVEL_ICONS[answer.level], words.plain(answer.situation.threat)
+        needless = not answer.judged.counts
+        line = f"  {'–' if needless else icon} {threat}, {answer.where}: {answer.tally}."
+        say(console, line, "dim" if needless else STYLES[answer.level])
+
+
+def _print_columns(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> None:
+    if columns:
+        console.print(_column_table(columns[:SHOWN_COLUMNS], found, console))
+    if len(columns) > SHOWN_COLUMNS:
+        say(console, f"and {len(columns) - SHOWN_COLUMNS:,} more in the report", "dim")
+
+
+def _print_attacks(shown: Sequence[Answer], console: Console) -> None:
+    """Every attack below its baselines, and what else it learnt."""
+    for answer in (answer for answer in shown if answer.summaries):
+        say(console, f"{answer.where}, {answer.learner}:", "bold")
+        for guessing, alike in group(answer.summaries, guessing_line).items():
+            say(console, f"  {guessing}")
+            for summary in alike:
+                say(console, f"    {attack_line(summary)}")
+
+
+def _print_steps(steps: Sequence[Step], console: Console) -> None:
+    if not steps:
+        return
+    say(console, "What to do next:", "bold")
+    for i, step in enumerate(steps, 1):
+        say(console, f"  {i}. {step.said}")
+        if step.command:
+            say(console, f"     {step.command}", whole=True)
 
 
 def guessing_line(summary: Summary) -> str:
@@ -103,15 +139,6 @@ def _what(summary: Summary) -> str:
     return {"branches": "wrong branches", "orders": "wrong bins"}.get(summary.metric, "error")
 
 
-def _print_answer(console: Console, answer: Answer, *, alone: bool, threat: bool) -> None:
-    if not alone:
-        icon, known = words.LEVEL_ICONS[answer.level], f" ({words.plain(answer.situation.threat)})" if threat else ""
-        say(console, f"{icon} {answer.where}{known}: {answer.headline}.", STYLES[answer.level])
-    said = (words.how(answer), risk.short_sentence(answer), words.pictures(answer), words.labels(answer))
-    for sentence in filter(None, (*said, words.sure(answer), words.scope(answer)) if alone else said):
-        say(console, f"  {sentence}")
-
-
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     several = {"who learns it": len({a.situation.threat for a in found}) > 1, "where": len(found) > 1}
@@ -127,13 +154,23 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], cons
         cells = [
             words.short(column.verdict.column),
             f"{words.LEVEL_ICONS[column.level]} {column.words}",
-            words.percent(column.verdict.gain),
-            words.label(column.attack),
+            _gain(column),
+            words.label(column.attack) if column.attack else "none was run",
         ]
         cells += [column.learner] * several["who learns it"] + [column.where] * several["where"]
         styles = ["", STYLES[column.level], *[""] * (len(cells) - 2)]
         table.add_row(*(Text(_fit(cell, console), style) for cell, style in zip(cells, styles, strict=True)))
     return table
+
+
+def _gain(column: ColumnAnswer) -> str:
+    """Of a leak the gain; else what may have gone unseen."""
+    verdict = column.verdict
+    if column.level.leaks:
+        return words.percent(verdict.gain)
+    if verdict.unseen is None:
+        return "not known"
+    return f"{'below' if column.level is Level.NONE else 'up to'} {whole_percent(verdict.unseen)} %"
 
 
 def _protection_table(choice: Frontier, console: Console) -> Table:

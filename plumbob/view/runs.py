@@ -6,7 +6,6 @@ symbolic link is followed, no file that a plan names is touched, and whatever a 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -33,6 +32,7 @@ LEFT_BEHIND = (FINDINGS, REPORT, ENVIRONMENT)  # beside a plan, what only an aud
 NO_AUDITS = {"transcripts", "pictures", "__pycache__", "node_modules"}
 DEEPEST = 12  # folders below the one that is viewed
 SLACK = 60 * 10**9  # nanoseconds by which a copied report may seem older than its findings
+MOST_GAIN = 1 + 1e-6  # nobody is better than exact
 LARGEST = 512 * 2**20  # bytes of findings that are read
 
 
@@ -195,8 +195,8 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
         kept = columns.get(column.verdict.column)
         if kept is None or column.severity > kept.severity:
             columns[column.verdict.column] = column
-    if not all(math.isfinite(column.verdict.gain) for column in columns.values()):
-        raise ValueError("a gain that is not finite")
+    if not all(column.verdict.gain <= MOST_GAIN for column in columns.values()):
+        raise ValueError("a gain above 100 %")
     judged = [column for name, column in columns.items() if name != LABEL]
     label = columns[LABEL].level if LABEL in columns else ""
     asked = cases if len(computed) > len(findings) else attack_cases  # audits of earlier versions hold no ceilings

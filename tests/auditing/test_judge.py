@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbob.auditing.concluding.judging import LIMIT, Verdict, judge_column
+from plumbob.scoring.leak_levels import Level, worst
 from plumbob.scoring.score import ColumnScore
 
 PLAIN = ColumnScore(
@@ -195,3 +196,13 @@ def test_some_trials_count_and_are_counted() -> None:
     assert verdict.leaking == 2
     assert verdict.words.endswith("in 2 of 3 trials")
     assert verdict.gain == pytest.approx(0.5)
+
+
+def test_what_the_curious_hold_already_is_a_class_of_its_own() -> None:
+    copied = replace(PLAIN, gain=1.0, exact=1.0, gain_error=0.0, held="a copy of 'income'")
+    assert judged(copied).level == "held already"
+    assert judged(copied).words == "held already: a copy of 'income'"
+    assert judged(copied, NOTHING).level == "none"  # dealt anew: in the other trial it was hidden
+    assert not Level.HELD.leaks
+    assert worst([Level.HELD, Level.UNDECIDED]) is Level.UNDECIDED
+    assert worst([Level.HELD]) is Level.NONE

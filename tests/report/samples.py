@@ -111,7 +111,15 @@ def capped(findings: list[Finding], high: float = 0.03, *, label: bool = False, 
         names = [*dict.fromkeys(column.name for column in f.score.columns), *([LABEL] if label else [])]
         told = tuple(
             ColumnCeiling(
-                name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", **more
+                name,
+                own=0.1,
+                full=0.1 + high / 2,
+                gain=high / 2,
+                low=0.0,
+                high=high,
+                learner="ridge",
+                rows=1_000,
+                **more,
             )
             for name in names
         )
@@ -234,6 +242,9 @@ def pictures(defence: str = "none", noise: float = 0.02, **changes: Any) -> list
         path = ((0, np.full(values.shape, 0.5)), (100, values))
         judged = score(Guess(truth.names, values, labels=truth.label, path=path), truth, view, rng)
         base = finding(judged.columns, trial=trial, protocol="split_training", threat="coordinator")
-        changed = {"attack": "tile_recovery", "defence": defence, "training_loss": training_losses(log)} | changes
-        found.append(replace(base, key=f"{defence}{trial}", score=judged, unknown=1.0, **changed))
+        whole = {"unknown": 1.0, "known_columns": 0, "unknown_columns": truth.values.shape[1]}
+        changed = (
+            whole | {"attack": "tile_recovery", "defence": defence, "training_loss": training_losses(log)} | changes
+        )
+        found.append(replace(base, key=f"{defence}{trial}", score=judged, **changed))
     return found

@@ -3,7 +3,8 @@ import pytest
 
 from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.untried import Gap
-from plumbob.report.answer import answers, how, overall, plain, scope, short, sure, worst_columns
+from plumbob.report.answer import answers, how, overall, plain, short, sure, worst_columns
+from plumbob.report.facts import Asked, holdings
 from tests.report import samples
 
 
@@ -61,9 +62,10 @@ def test_several_situations_are_counted_worst_first() -> None:
 def test_all_shares_count_and_it_is_stated() -> None:
     (several,) = answers(conclude(samples.values()))
     (one,) = answers(conclude(samples.values(shares=(0.3,))))
-    assert "3 shares of unknown columns, 20 % to 60 %" in scope(several)
-    assert "uses them all" in scope(several)
-    assert scope(one) == "30 % of the columns were unknown to the curious side."
+    assert "3 shares of unknown columns were tried, 20 % to 60 %; each column counts by its worst case." in holdings(
+        several, Asked()
+    )
+    assert holdings(one, Asked()) == "The curious side holds 9 of the 19 columns; the others were attacked."
 
 
 def test_changing_columns_are_stated() -> None:
@@ -74,7 +76,7 @@ def test_changing_columns_are_stated() -> None:
     ]
     (found,) = answers(conclude(trials))
     assert len(found.columns) == 3
-    assert "changed from trial to trial" in scope(found)
+    assert "changed from trial to trial" in holdings(found, Asked())
 
 
 def test_one_trial_warns() -> None:
@@ -82,7 +84,7 @@ def test_one_trial_warns() -> None:
     assert "One trial" in sure(found)
     (found,) = answers(conclude(samples.values(trials=5)))
     assert "One trial" not in sure(found)
-    assert sure(found).startswith("5 trials per setting, 1,000 rows.")
+    assert sure(found).startswith("5 trials of each attack, 1,000 rows.")
 
 
 def test_a_column_that_leaks_in_some_trials_counts_and_says_so() -> None:

@@ -15,6 +15,7 @@ from plumbob.auditing.planning.matrix import matrix
 from plumbob.auditing.running.finding import Finding
 from plumbob.report.assessment import Member
 from plumbob.report.assessment import render as render_assessment
+from plumbob.report.facts import Asked
 from plumbob.report.page import About, render
 from plumbob.report.pictures import png
 from plumbob.threats import THREATS
@@ -69,7 +70,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             notes=["one note"],
             command="plumbob audit " + "--seed 7 " * 30,
             sheets={f.key: SHEET for f in findings if f.score.images is not None},
-            matrix=matrix({"logistic_regression": "logistic_regression"}),
+            asked=Asked(matrix=tuple(matrix({"logistic_regression": "logistic_regression"}))),
             gate=GATE.outcome(findings, conclusion),
         )
         text = render(findings, about, conclusion)

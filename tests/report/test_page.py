@@ -84,9 +84,8 @@ def test_nothing_is_fetched() -> None:
 def test_every_column_has_a_row_with_verdict_and_attack() -> None:
     text = page(samples.values([f"c{i}" for i in range(200)], shares=(0.3,)))
     body = text.split('id="column-table"')[1].split("</table>")[0]
-    assert body.count("<tr>") == 201
+    assert body.count("<tr ") == 201
     assert len(text.encode()) < 1_000_000
-    assert "worst 30\u00a0of\u00a0200 columns" in text
 
 
 def test_verdicts_are_in_words_and_not_only_in_colour() -> None:
@@ -110,11 +109,11 @@ def test_how_to_repeat_it() -> None:
 
 
 def test_settings_show_margins_only_where_there_are_trials() -> None:
-    assert "±" in page(samples.values()).split('id="settings-table"')[1].split("<tbody>")[1].split("</table>")[0]
-    assert (
-        "±"
-        not in page(samples.values(trials=1)).split('id="settings-table"')[1].split("<tbody>")[1].split("</table>")[0]
-    )
+    def cells(findings: list[Finding]) -> str:
+        return page(findings).split('id="settings-table"')[1].split("<tbody")[1].split("</table>")[0]
+
+    assert "±" in cells(samples.values())
+    assert "±" not in cells(samples.values(trials=1))
 
 
 def test_three_questions_with_a_chart_each_per_scene() -> None:
@@ -183,5 +182,6 @@ def test_one_defence_asks_for_no_protection_section() -> None:
 def test_of_many_situations_the_undefended_and_the_recommended_are_in_front() -> None:
     text = page(samples.capped(samples.sweep()))
     front, folded = text.split('<details class="more">')
-    assert front.count('<article class="answer') == 3  # none in both boxes, hide_model
+    assert front.count('<tr class="situation"') == 3  # none in both boxes, hide_model
+    assert folded.split("</details>")[0].count('<tr class="situation"') == 8
     assert "8 more situations, with other defences" in folded

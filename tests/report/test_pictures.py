@@ -180,10 +180,10 @@ def test_the_terminal_says_how_good_the_pictures_are() -> None:
     print_summary(samples.pictures(), Console(file=printed, width=300))
     text = printed.getvalue()
     assert "Yes: 4 of 4 tiles leak" in text
-    assert "Pictures recovered: 34" in text
+    assert "Pictures: 34" in text
     assert "(share exact 0 %) by tile recovery; the mean picture reaches" in text
-    assert "Labels guessed: 100 % (most frequent class 33 %)." in text
-    assert "100 % of the pixels were unknown" in text
+    assert "Label: Every label is known, where the most frequent class alone gets 33 %, by tile recovery." in text
+    assert "The curious side holds none of the 64 pixels; all were attacked." in text
 
 
 @pytest.fixture

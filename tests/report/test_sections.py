@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -13,7 +14,6 @@ from plumbob import listing
 from plumbob.auditing.concluding.conclusion import NO_ATTACK, conclude
 from plumbob.auditing.concluding.defence_frontier import frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
-from plumbob.auditing.concluding.summarise import summarise
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.planning.matrix import Block, matrix, of_plan, row
@@ -25,8 +25,9 @@ from plumbob.report.before_after import before_after
 from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids
 from plumbob.report.page import About, render
-from plumbob.report.risk import of_column, sentence, short_sentence
+from plumbob.report.risk import of_column, people
 from plumbob.report.terminal import print_summary
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS
 from tests.report import samples
 
@@ -50,8 +51,7 @@ def test_every_cell_of_the_matrix_has_attacks_or_a_reason() -> None:
 
 def test_a_report_says_what_was_run_what_fits_and_why_none_does() -> None:
     plan = make_plan({"data": "breast", "protocols": "logistic_regression", "attacks": ["posterior_mean"]})
-    found = summarise(samples.values(shares=(0.3,), attacks=("posterior_mean",)))
-    grid = grids(of_plan(plan), found)[0]
+    grid = grids(of_plan(plan), conclude(samples.values(shares=(0.3,), attacks=("posterior_mean",))))[0]
     cells = {cell.threat: cell for cell in grid.cells}
     assert grid.cells[0].threat == "active"  # the plan's own first
     assert [one.words for one in cells["active"].attempts] == ["posterior mean: leaking"]
@@ -72,54 +72,55 @@ def test_no_listing_is_cut_in_a_narrow_terminal() -> None:
 
 def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
     answer = answers(conclude(told(samples.values(shares=(0.3,)))))[0]
-    assert sentence(answer).startswith(
-        "50 of 1,000 people have all 10 hidden columns recovered to within 1 %, and for 41 of them guessing would have missed "
-        "at least one; at least half of them 90 (80 beyond guessing), at least one 300 (200 beyond guessing)"
+    assert people(answer) == (
+        "All 10 hidden values of 50 of 1,000 people were guessed to within 1 % of the range; chance: none. "
+        "For 200 of 1,000 people at least one hidden value was guessed to within 1 % of the range where a fixed guess "
+        "misses; chance gives none."
     )
-    assert "Within 5 %: 60 have all." in sentence(answer)
-    assert short_sentence(answer) == (
-        "50 of 1,000 people have all 10 hidden columns recovered to within 1 % (41 beyond guessing); at least one 300 "
-        "(200 beyond guessing)."
+    some = answers(conclude(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0, all_1_chance=0.2)))[0]
+    assert people(some).startswith(
+        "All 10 hidden values of fewer than 5 of 1,000 people were guessed to within 1 % of the range; chance: fewer than 5."
     )
-    some = answers(conclude(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0)))[0]
-    assert sentence(some).startswith("Fewer than 5 of 1,000 people")
     dealt = {"all_1_chance": 41.0, "half_1_chance": 80.0, "any_1_chance": 190.0}
-    assert (
-        short_sentence(answers(conclude(told(samples.values(shares=(0.3,)), **dealt)))[0]) == ""
-    )  # no more than chance
-    none = answers(conclude(told(samples.harmless())))[0]
-    assert "that is chance" in sentence(none)
-    assert short_sentence(none) == ""
-    assert sentence(answers(conclude(samples.values()))[0]) == ""  # findings of an older version
+    lucky = people(answers(conclude(told(samples.values(shares=(0.3,)), **dealt)))[0])
+    assert lucky == (
+        "No more people are hit than by chance: for 200 of 1,000 a hidden value was guessed to within 1 % of the range where "
+        "a fixed guess misses; chance gives 190."
+    )
+    assert people(answers(conclude(told(samples.harmless())))[0]).startswith("No more people are hit than by chance")
+    assert people(answers(conclude(samples.values()))[0]) == ""  # findings of an older version
 
 
-def test_people_whom_guessing_gets_too_are_recovered_all_the_same() -> None:
+def test_everybody_is_said_in_one_sentence() -> None:
     every = dict.fromkeys((f"{share}_{at}_hit" for share in ("all", "half", "any") for at in "15"), 1_000.0)
     beyond = dict.fromkeys(("all_1", "half_1", "any_1"), 988.0)
     answer = answers(conclude(told(samples.values(shares=(0.3,)), **every, **beyond)))[0]
-    assert sentence(answer).startswith("1,000 of 1,000 people have all 10 hidden columns recovered")
-    assert "for 988 of them guessing would have missed at least one" in sentence(answer)
+    assert people(answer) == (
+        "All 10 hidden values of all 1,000 people tested were guessed to within 1 % of the range; chance: none."
+    )
+    rng = np.random.default_rng(0)
+    exact = [samples.finding([samples.column(name, 0.0, rng) for name in "ab"])]
+    whole = answers(conclude(told(exact, **every, **beyond, all_1_chance=3.0)))[0]
+    assert people(whole) == "All 2 hidden values of all 1,000 people tested were recovered; chance: fewer than 5."
 
 
-def test_counts_of_older_versions_say_what_they_count() -> None:
+def test_counts_of_older_versions_are_those_beyond_a_fixed_guess() -> None:
     old = {name: number for name, number in COUNTS.items() if not name.endswith("_hit")}
     findings = samples.values(shares=(0.3,))
     mixed = [replace(f, score=replace(f.score, rows_at_risk=COUNTS if f.trial else old)) for f in findings]
-    answer = answers(conclude(mixed))[0]
-    assert sentence(answer).startswith(
-        "41 of 1,000 people have all 10 hidden columns recovered to within 1 % where guessing misses at least one;"
-    )
-    assert "at least one 200 beyond guessing" in short_sentence(answer)
+    assert people(answers(conclude(mixed))[0]).startswith("All 10 hidden values of 41 of 1,000 people were guessed")
 
 
-def test_rows_of_a_column_are_told_with_what_guessing_gets() -> None:
-    verdict = answers(conclude(samples.values(shares=(0.3,))))[0].columns[0].verdict
-    verdict = replace(verdict, within_1=1.0, exact=1.0, rows_1=69.0, rows_exact=80.0, rows_1_chance=12.0)
-    assert of_column(verdict, 158) == (
-        "within 1 % for 158 of 158 rows (100 %), all of them exactly; guessing misses 69 of these, by chance 12"
+def test_people_of_a_column_are_told_beside_chance() -> None:
+    verdict = answers(conclude(samples.values(shares=(0.3,))))[0].columns[1].verdict
+    verdict = replace(verdict, within_1=20 / 384, rows_1=19.0, rows_exact=0.0, rows_1_chance=8.0)
+    assert of_column(verdict, 384) == "for 20 of 384 people the guess was within 1 % of the range; chance gives 8"
+    assert "for all 384 people" in of_column(replace(verdict, within_1=1.0), 384)
+    assert of_column(replace(verdict, rows_1=0.0), 384) == (
+        "nobody was guessed to within 1 % of the range whom a fixed guess misses"
     )
-    assert "60 exactly" in of_column(replace(verdict, exact=60 / 158, rows_exact=50.0), 158)
-    assert of_column(replace(verdict, rows_1=0.0), 158) == "no row recovered that guessing misses"
+    exact = replace(verdict, level=Level.EXACT, within_1=1.0)
+    assert of_column(exact, 384) == ""  # the verdict says it
 
 
 def test_old_findings_still_load() -> None:
@@ -144,10 +145,10 @@ def test_the_gate_is_in_the_report_with_values_and_limits() -> None:
         ("max_gain<0.2", "not measured", False),
         ("min_accuracy>0.8", "0.890", True),
     ]
-    page = render(findings, About(title="t", question="", plan="", notes=[], command="", gate=judged))
-    assert "✗ failed" in page
-    assert "✓ passed" in page
-    assert "<bdi>nowhere, threat active, defence none: not tested, no attack of this plan applies" in page
+    shown = page(findings, gate=judged)
+    assert "✗ failed" in shown
+    assert "✓ passed" in shown
+    assert "<bdi>nowhere, threat active, defence none: not tested, no attack of this plan applies" in shown
 
 
 def test_before_and_after_say_what_remains() -> None:
@@ -162,20 +163,32 @@ def test_before_and_after_say_what_remains() -> None:
     assert figure.drawings[0].count("hollow") == len(samples.NAMES)
 
 
-def test_a_model_that_learnt_nothing_is_said_to() -> None:
+def test_a_model_that_learnt_nothing_is_said_to_once() -> None:
     flat = [replace(f, usual_class=0.9) for f in samples.values(shares=(0.3,))]
-    assert "89 % of the rows right, the most frequent class alone 90 %: the model learnt nothing" in unlearnt(flat)[0]
-    assert unlearnt([replace(f, usual_class=0.6) for f in flat]) == []
-    assert unlearnt([replace(f, usual_class=None) for f in flat]) == []
-    assert unlearnt([replace(f, usual_class=0.8, withheld=0.5, model_accuracy=0.45) for f in flat]) == []
-    assert "understated" not in unlearnt(flat)[0]  # a column is recovered exactly: there is no more of it to find
+    said = unlearnt(flat)
+    assert said.startswith("the model learnt nothing, for it gets no more rows right than the most frequent class")
+    assert said.endswith("logistic regression (no defence: 89 % against 90 %)")
+    assert unlearnt([replace(f, usual_class=0.6) for f in flat]) == ""
+    assert unlearnt([replace(f, usual_class=None) for f in flat]) == ""
+    assert unlearnt([replace(f, usual_class=0.8, withheld=0.5, model_accuracy=0.45) for f in flat]) == ""
+    assert "understated" not in said  # a column is recovered exactly: there is no more of it to find
     partly = [f for f in flat if f.attack != "box_solving"]
-    assert "its leak may be understated and the price" in unlearnt(partly)[0]
-    noisy = [replace(f, defence="noise", model_accuracy=0.5, usual_class=0.6) for f in flat]
-    assert "of no use" in unlearnt([*(replace(f, usual_class=0.6) for f in flat), *noisy])[0]
+    assert "its leak may be understated and the price" in unlearnt(partly)
+    useful = [replace(f, usual_class=0.6) for f in flat]
+    noisy = [replace(f, defence=f"noise {i}", model_accuracy=0.5, usual_class=0.6) for f in flat for i in range(5)]
+    assert unlearnt([*useful, *noisy]).startswith("5 defences leave a model of no use")
+    for text in (printed([*useful, *noisy]), page([*useful, *noisy])):
+        assert text.count("Warning") == 1
+
+
+def printed(findings: list[Finding]) -> str:
     shown = io.StringIO()
-    print_summary(flat, Console(file=shown, width=200))
-    assert "Warning: logistic regression (no defence)" in shown.getvalue()
+    print_summary(findings, Console(file=shown, width=200))
+    return shown.getvalue()
+
+
+def page(findings: list[Finding], **changes: Any) -> str:
+    return render(findings, About(**({"title": "t", "command": "plumbob audit"} | changes)))
 
 
 def test_two_values_have_no_order() -> None:
@@ -192,7 +205,10 @@ def test_two_values_have_no_order() -> None:
 def test_two_values_that_leak_are_not_said_to_be_missed() -> None:
     """A guess between two values is within 5 % of neither, and still tells which it is."""
     base = samples.column("member", 0.01, np.random.default_rng(0))
-    for two_values, words in ((True, "75 % better than guessing"), (False, "0 % of its values hit to within 5 %")):
+    for two_values, words in (
+        (True, "75 % better than guessing"),
+        (False, "75 % better than guessing (71 to 79 %); 0 % of the values were hit to within 5 % of the range"),
+    ):
         column = replace(base, two_values=two_values, within_5=0.0)
         assert f"Worst column: member, {words}" in how(answers(conclude([samples.finding([column])]))[0])
 
@@ -225,16 +241,16 @@ def test_the_label_is_part_of_the_answer() -> None:
     assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
     other = answers(conclude(findings + samples.capped(samples.values(threat="active-training"))))
     assert overall(other) == "Yes: 6 of 10 columns leak, and the label in at least one of 2 situations"
-    shown = io.StringIO()
-    print_summary(findings, Console(file=shown, width=200))
-    assert "leak to a passive party, and the label." in shown.getvalue()
-    page = render(findings, About(title="t", question="", plan="", notes=[], command=""))
-    assert "<dt>Labels</dt><dd>Labels guessed: 100" in page
-    assert "<dt>Pictures</dt>" not in page
+    assert "leak to a passive party, and the label." in printed(findings)
+    shown = page(findings)
+    assert "<dt>Label</dt><dd><bdi>Every label is known, where the most frequent class alone gets 50" in shown
+    assert "<bdi>the label</bdi>" in shown.split('id="column-table"')[1].split("</table>")[0]
+    assert "<dt>Pictures</dt>" not in shown
 
 
 def test_a_label_alone_is_a_leak_and_chance_is_none() -> None:
-    only = answers(conclude(samples.capped(labelled(samples.harmless(), 0.8))))[0]
+    conclusion = conclude(samples.capped(labelled(samples.harmless(), 0.8)))
+    only = answers(conclusion)[0]
     assert only.headline == "Yes: the label leaks to the active party; no leak above 3 % was found in 10 columns"
     assert only.level == "leak"
     assert how(only).startswith("Tried without success on columns")
@@ -246,7 +262,7 @@ def test_a_label_alone_is_a_leak_and_chance_is_none() -> None:
     assert same.label is not None
     assert not same.label.level.leaks  # there is one class only
     (grid,) = grids(
-        [Block("logistic_regression", "prediction", (row("logistic_regression", THREATS["active"]),))], only.summaries
+        [Block("logistic_regression", "prediction", (row("logistic_regression", THREATS["active"]),))], conclusion
     )
     assert [made.words for made in grid.cells[0].attempts] == ["generative regression: leaking (the label)"]
 

@@ -1,16 +1,19 @@
 import io
+import re
 
 from rich.console import Console
 
+from plumbob.auditing.concluding.conclusion import Conclusion, conclude
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
 from plumbob.report.terminal import print_summary
 from tests.report import samples
 
 
-def printed(findings: list[Finding], encoding: str = "utf-8") -> str:
+def printed(findings: list[Finding], encoding: str = "utf-8", conclusion: Conclusion | None = None) -> str:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
-    print_summary(findings, Console(file=file, width=160, force_terminal=False, color_system=None))
+    print_summary(findings, Console(file=file, width=160, force_terminal=False, color_system=None), conclusion)
     file.flush()
     return raw.getvalue().decode(encoding)
 
@@ -58,8 +61,42 @@ def test_nothing_measured() -> None:
 
 def test_a_sweep_has_a_table_of_costs() -> None:
     lines = printed(samples.capped(samples.sweep())).splitlines()
-    assert lines[1].startswith("For logistic regression on bank, take hide_model")
+    assert any(line.startswith("For logistic regression on bank, take hide_model") for line in lines[:12])
     row = next(line.split() for line in lines if line.startswith(" verification"))
     assert row[-1] == "0.40"
     assert any(line.startswith(" hide_model") and line.rstrip().endswith("✓") for line in lines)
-    assert any(line.startswith("and 8 situations with other defences") for line in lines)
+    assert any(line.startswith("and the attacks in 8 situations with other defences") for line in lines)
+
+
+def test_every_situation_has_one_line_tested_or_not() -> None:
+    findings = samples.capped(samples.sweep())
+    gaps = [
+        Gap("logistic_regression", "active-black-box", "label_only", "needs the model (white box)"),
+        Gap("logistic_regression", "passive", "none", "it gets no message", meaningful=False),
+    ]
+    conclusion = conclude(findings, gaps)
+    lines = printed(findings, conclusion=conclusion).splitlines()
+    start = lines.index(f"{len(conclusion.situations)} situations:")
+    told = lines[start + 1 : start + 1 + len(conclusion.situations)]
+    for judged in conclusion.situations:
+        place = judged.situation
+        where = f" with {place.defence}:" if place.defence != "none" else " bank:"
+        assert sum(f" {place.threat}, " in line and where in f"{line} " for line in told) == 1
+    assert (
+        "  □ active-black-box, logistic regression on bank, with label_only: Not tested: needs the model (white box)."
+        in told
+    )
+    assert "  – passive, logistic regression on bank: Not needed: it gets no message." in told
+
+
+def test_what_was_not_found_has_its_limit_in_the_table() -> None:
+    assert re.search(r" loan +○ no leak above 6 % +below 6 % ", printed(samples.capped(samples.harmless(), high=0.06)))
+    assert re.search(
+        r" loan +◐ undecided: .* is possible .*up to 17 % ", printed(samples.capped(samples.harmless(), high=0.17))
+    )
+
+
+def test_it_ends_with_what_to_do_next() -> None:
+    text = printed(samples.values())
+    assert "What to do next:\n  1. Look for a defence" in text
+    assert "     plumbob audit plan.yaml --sweep --out swept" in text

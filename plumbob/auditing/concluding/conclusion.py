@@ -155,6 +155,11 @@ def combined(cases: Sequence[Standing], ceiling: Ceiling | None, weaker_only: bo
     strongest = max(cases, key=lambda one: one.severity)
     if strongest.level.leaks:
         return replace(strongest, ceiling=ceiling)
+    if any(one.level is Level.HELD for one in cases) and all(
+        one.level in (Level.HELD, Level.NOT_TESTED) for one in cases
+    ):
+        return next(one for one in cases if one.level is Level.HELD)
+    cases = [one for one in cases if one.level is not Level.HELD]
     tested = [] if weaker_only else [one for one in cases if one.level is not Level.NOT_TESTED]
     if not tested:
         reasons = dict.fromkeys(one.verdict.why for one in cases if one.verdict.why)

@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from plumbob import bundle
-from plumbob.attacks import attack_named, attacks
+from plumbob.attacks import ATTACKS, attack_named, attacks
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.gate import Gate
@@ -95,6 +95,11 @@ class DataPlan(_Part):
                         f"a recorded run contains its own data, so '{key}' cannot be combined with 'recorded'"
                     )
             return self
+        for key, what in (("label", "the label"), ("id", "the id column")):
+            if getattr(self, key) is not None and getattr(self, key) in self.ignore:
+                raise ValueError(
+                    f"'ignore' names {what} '{getattr(self, key)}' ('{key}'); remove it from 'ignore' or name another column"
+                )
         own_files = [name for name, party in self.parties.items() if party.file is not None]
         sources = [self.name is not None, self.file is not None, bool(own_files)]
         if sum(sources) != 1:
@@ -293,6 +298,11 @@ class Plan(_Part):
         if unknown is not None and (not unknown or any(not 0 < share < 1 for share in unknown)):
             raise ValueError("expected shares between 0 and 1, such as [0.1, 0.3, 0.5]")
         return unknown
+
+    @field_validator("attacks")
+    @classmethod
+    def _without_aliases(cls, attacks: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if attacks is None else tuple(map(ATTACKS.canonical, attacks))
 
     @model_validator(mode="after")
     def _known_names(self) -> Plan:

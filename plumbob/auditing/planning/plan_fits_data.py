@@ -27,8 +27,10 @@ def check_fit(plan: Plan, source: Source) -> None:
         return
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     kinds = [part.protocol() for part in plan.protocols]
-    for kind in kinds:
+    for part, kind in zip(plan.protocols, kinds, strict=True):
         kind.ready(min(len(train), plan.rows or len(train)))
+        if part.model is None:
+            kind.fits(columns, len(source.classes))
     predicted = min(len(others), plan.rows or len(others))
     if predicted < FEWEST:
         what = "kept for the test" if all(kind.phase == "training" for kind in kinds) else "predicted"
@@ -38,8 +40,8 @@ def check_fit(plan: Plan, source: Source) -> None:
         raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
     if len(set(counts)) < len(counts):
         raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
-    for part in plan.threats:
-        threat = part.threat()
+    for named in plan.threats:
+        threat = named.threat()
         if source.federation is not None:
             curious = threat.curious(source.federation.active, [party.name for party in source.federation.parties])
             if all(feature.party in curious for feature in source.federation.features):

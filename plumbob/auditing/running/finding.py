@@ -173,7 +173,10 @@ def read_cost(line: str) -> dict[str, Any]:
     words = {"key": raw["key"], "code": raw.get("code", "")}  # earlier versions did not keep the code
     if not all(isinstance(word, str) for word in words.values()):
         raise TypeError("a key is a word")
-    return words | {name: float(raw[name]) for name in COSTS}
+    costs = {name: float(raw[name]) for name in COSTS}
+    if not all(map(math.isfinite, costs.values())):
+        raise TypeError("a cost is not finite")
+    return words | costs
 
 
 def reason(line: str) -> str:

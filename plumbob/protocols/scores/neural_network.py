@@ -17,7 +17,7 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.lazy_imports import nn, torch
-from plumbob.protocols.base import Model, PredictionProtocol, all_classes
+from plumbob.protocols.base import Model, PredictionProtocol, all_classes, check_weights
 from plumbob.protocols.shared.adam import Adam
 
 
@@ -78,10 +78,14 @@ class NeuralNetwork(PredictionProtocol):
         if not 0 <= dropout < 1:
             raise BadInput(f"neural network: expected a dropout of 0 or more and below 1, got {dropout}")
         self.hidden = tuple(whole("neural network: hidden layer", size, 1, 100_000) for size in hidden)
+        check_weights("neural network: hidden", self.hidden)
         self.epochs = whole("neural network: epochs", epochs, 1)
         self.batch = whole("neural network: batch", batch, 1)
         self.rate = positive("neural network: rate", rate)
         self.dropout = dropout  # share of hidden units silenced at each step of training
+
+    def fits(self, columns: int, classes: int) -> None:
+        check_weights("neural network: hidden", (columns, *self.hidden, classes))
 
     def fit(
         self,

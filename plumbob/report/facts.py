@@ -1,0 +1,200 @@
+"""The answer in a few short sentences: who learns it, of how many people, what taking part adds, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbob.auditing.concluding.ceilings import Ceiling
+from plumbob.auditing.planning.matrix import Block
+from plumbob.federation import Dropped
+from plumbob.report import answer as words
+from plumbob.report import risk
+from plumbob.report.answer import Answer, ColumnAnswer, count, label, percent, sentence_list, short
+from plumbob.scoring.leak_levels import Level
+from plumbob.threats import THREATS, AuxiliaryRows, Threat
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a plan asked for, as far as a report needs it."""
+
+    parties: tuple[str, ...] = ()  # empty where columns are dealt out at random
+    active: str = ""
+    threats: tuple[Threat, ...] = ()
+    matrix: tuple[Block, ...] = ()  # its protocols against every threat that is known
+    gated: bool = False
+    sweeps: bool = True  # whether defences can be tried: not on a recorded run
+    dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part
+
+    def threat(self, name: str) -> Threat | None:
+        """A threat of the plan, or one of those that are known."""
+        return next((one for one in self.threats if one.name == name), THREATS.get(name))
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line of the answer."""
+
+    name: str
+    said: str
+
+
+def facts(found: Sequence[Answer], asked: Asked) -> list[Fact]:
+    """What somebody should know who reads nothing else; the worst situation stands for all."""
+    tested = [answer for answer in found if answer.summaries]
+    if not tested:
+        return []
+    worst = tested[0]
+    noun = words.nouns(tested)
+    lines = [
+        ("Who learns it" if worst.judged.level.leaks else "Who was curious", _who(worst, len(found) > 1)),
+        ("People", risk.people(worst)),
+        (f"Worst {noun}", _worst_column(worst, tested)),
+        ("Label", _of_label(tested)),
+        ("Pictures", words.pictures(worst)),
+        ("Taking part adds", taking_part(tested, asked)),
+        ("Attacked", holdings(worst, asked)),
+        ("Evidence", words.sure(worst)),
+        ("Not known", not_known(found)),
+    ]
+    return [Fact(name, said) for name, said in lines if said]
+
+
+def holdings(answer: Answer, asked: Asked) -> str:
+    """Who holds what: which columns were known, which were attacked."""
+    if not answer.summaries:
+        return ""
+    threat, total = asked.threat(answer.situation.threat), _total(answer)
+    if asked.parties and threat is not None and asked.active:
+        curious = threat.curious(asked.active, asked.parties)
+        others = [name for name in asked.parties if name not in curious]
+        holders = [name for name in asked.parties if name in curious]
+        hidden = answer.summaries[0].unknown_columns
+        if others and holders:
+            verb = "holds" if len(holders) == 1 else "hold"
+            said = f"{sentence_list([_party(name) for name in holders])} {verb} {total - hidden} of the {total} columns"
+            return _sentence(f"{said}; {_owned(others, hidden)} {'was' if hidden == 1 else 'were'} attacked.")
+    cells = "pixels" if answer.noun == "tile" else "columns"
+    known = sorted({s.known_columns for s in answer.summaries}, reverse=True)
+    span = f"{known[0]}" if len(known) == 1 else f"{known[-1]} to {known[0]}"
+    said = f"The curious side holds {span} of the {total} {cells}; the others were attacked."
+    if known == [0]:
+        said = f"The curious side holds none of the {total} {cells}; all were attacked."
+    shifting = any(len(summary.verdicts) > summary.unknown_columns for summary in answer.summaries)
+    if len(answer.shares) > 1:
+        shares = f"{percent(answer.shares[0])} to {percent(answer.shares[-1])}"
+        said += f" {len(answer.shares)} shares of unknown {cells} were tried, {shares}; each column counts by its worst case."
+    if shifting:
+        said += " Which ones were unknown changed from trial to trial, and all count."
+    return said
+
+
+def taking_part(found: Sequence[Answer], asked: Asked) -> str:
+    """What the messages add for an attacker with complete rows of other people, and for one without."""
+    capped = [(column, column.ceiling) for answer in found for column in answer.every if column.ceiling is not None]
+    with_rows = ""
+    if capped:
+        column, ceiling = max(capped, key=lambda pair: pair[1].gain)
+        with_rows = _with_rows(column, ceiling)
+    bare = [
+        column
+        for answer in found
+        if (threat := asked.threat(answer.situation.threat)) is None or threat.grant(AuxiliaryRows) is None
+        for column in answer.every
+    ]
+    return " ".join(filter(None, (_without_rows(bare), with_rows)))
+
+
+def not_known(found: Sequence[Answer]) -> str:
+    """In how many situations something is not known, and what."""
+    meant = [answer for answer in found if answer.judged.counts]
+    missing = sum(not answer.summaries for answer in meant)
+    open_ = [[c for c in answer.every if not c.level.known] for answer in meant if answer.summaries]
+    open_ = [columns for columns in open_ if columns]
+    of = f"of {count(len(meant), 'situation')}"
+    parts = [f"{missing} {of} {'was' if missing == 1 else 'were'} not tested"] if missing else []
+    if open_ and len(meant) == 1:
+        parts.append(_open_words(open_[0], words.nouns(meant)))
+    elif open_:
+        parts.append(f"in {len(open_)} {of} some {words.nouns(meant)}s are undecided or not tested")
+    return _sentence(f"{sentence_list(parts)}. Not known is not safe.") if parts else ""
+
+
+def _open_words(columns: Sequence[ColumnAnswer], noun: str) -> str:
+    """Columns, and the label, of which no answer is known."""
+    number = sum(not column.is_label for column in columns)
+    parts = [count(number, noun)] if number else []
+    parts += ["the label"] if any(column.is_label for column in columns) else []
+    return f"{sentence_list(parts)} {'is' if len(columns) == 1 else 'are'} undecided or not tested"
+
+
+def _who(answer: Answer, several: bool) -> str:
+    knows = f", which {answer.knowledge}" if answer.knowledge else ""
+    where = f". Worst of all situations: {answer.where}" if several else f". {_sentence(answer.where)}"
+    return _sentence(f"{answer.learner}{knows}{where}.")
+
+
+def _worst_column(answer: Answer, found: Sequence[Answer]) -> str:
+    if not answer.columns:
+        return ""
+    worst = answer.columns[0]
+    name = short(worst.verdict.column)
+    if not worst.level.leaks:
+        return f"{name}: {worst.words}."
+    close = words.hits(worst.verdict, answer.noun)
+    told = worst.metric == "values" and not worst.verdict.two_values and worst.level is not Level.EXACT
+    return f"{name}: {worst.words}, by {label(worst.attack)}{f'; {close}' if told else ''}."
+
+
+def _of_label(found: Sequence[Answer]) -> str:
+    """The label at its worst."""
+    told = [answer.label for answer in found if answer.label is not None]
+    if not told:
+        return ""
+    worst = max(told, key=lambda one: one.severity)
+    who = f", by {label(worst.attack)}" if worst.attack and worst.level.leaks else ""
+    return _sentence(f"{worst.words}{who}.")
+
+
+def _with_rows(column: ColumnAnswer, ceiling: Ceiling) -> str:
+    name = "the label" if column.is_label else short(column.verdict.column)
+    what = "mistakes of naming the most frequent class" if column.is_label else "variance"
+    if not ceiling.covers:
+        return "With complete rows of other people: not known, since no learner reads these messages."
+    if ceiling.gain < 0.005:
+        return (
+            f"For whoever has complete rows of other people: at most {percent(max(0.0, ceiling.high))} in any column."
+        )
+    return (
+        f"For whoever has complete rows of other people: {percent(ceiling.gain)} of the {what} of {name}, of which own columns "
+        f"alone explain {percent(ceiling.own)} and the messages bring it to {percent(ceiling.full)}."
+    )
+
+
+def _without_rows(columns: Sequence[ColumnAnswer]) -> str:
+    """What attacks showed that need no complete rows."""
+    learnt = [column for column in columns if column.level.leaks]
+    if not learnt:
+        return "Without complete rows of other people: nothing that attacks found." if columns else ""
+    worst = max(learnt, key=lambda column: column.severity)
+    name = "the label" if worst.is_label else short(worst.verdict.column)
+    return f"Without complete rows of other people: {name} ({worst.words})."
+
+
+def _total(answer: Answer) -> int:
+    return answer.summaries[0].known_columns + answer.summaries[0].unknown_columns
+
+
+def _party(name: str) -> str:
+    """A party as one speaks of it: an ordinary word gets its article."""
+    return f"the {name}" if name.isascii() and name.isalpha() and name.islower() else short(name)
+
+
+def _owned(names: Sequence[str], number: int) -> str:
+    owners = sentence_list([_party(name) for name in names])
+    return f"{owners}'s {number}"
+
+
+def _sentence(said: str) -> str:
+    return said[:1].upper() + said[1:]

@@ -1,0 +1,172 @@
+"""What to do next, with the command that does it: a defence to look for, threats to add, rows that are missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Standing
+from plumbob.auditing.concluding.defence_frontier import Frontier
+from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.errors import BadInput
+from plumbob.report.answer import count, defended, label, sentence_list, short
+from plumbob.report.facts import Asked
+from plumbob.scoring.leak_levels import Level
+from plumbob.threats import THREATS, Threat
+
+NAMED = 3  # columns and threats that are named, of many
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do; `command` is empty where none does it."""
+
+    said: str
+    command: str = ""
+
+
+def next_steps(conclusion: Conclusion, choices: Sequence[Frontier], asked: Asked) -> list[Step]:
+    """The most useful first."""
+    if not conclusion.summaries:
+        return []
+    standings = [one for judged in conclusion.situations for one in judged.standings]
+    steps = [
+        _defence(conclusion, choices, asked.sweeps),
+        _threats(conclusion, asked),
+        _rows(standings, conclusion.limit),
+        _stronger(standings),
+        _uncovered(standings),
+        _unaddressed(standings),
+        None if asked.gated else _gate(conclusion),
+        Step("Audit again when the data, the columns, the model or the threats change."),
+    ]
+    return [step for step in steps if step is not None]
+
+
+def _defence(conclusion: Conclusion, choices: Sequence[Frontier], sweeps: bool) -> Step | None:
+    """Try defences, where none was tried, or take the recommended one."""
+    if choices:
+        taken = [choice.recommended for choice in choices if defended(choice.recommended)]
+        if not taken:
+            return None
+        names = sentence_list([short(name) for name in dict.fromkeys(taken)])
+        return Step(
+            f"Take {names}, and audit it alone with more trials before you rely on it.",
+            "plumbob audit plan.yaml --effort thorough --out checked",
+        )
+    if conclusion.level is Level.NONE:
+        return None
+    if not sweeps:
+        return Step(
+            "Look for a defence: a recorded run cannot be changed, so sweep one of Plumbob’s own protocols on such data."
+        )
+    return Step(
+        "Look for a defence: the sweep tries every one that fits, against every usual attacker, and says which to take.",
+        "plumbob audit plan.yaml --sweep --out swept",
+    )
+
+
+def _threats(conclusion: Conclusion, asked: Asked) -> Step | None:
+    """Threats that attacks fit and that nobody asked about, the most telling first."""
+    names = list(dict.fromkeys(one.situation.threat for one in conclusion.situations))
+    tried = [THREATS[name] for name in names if name in THREATS]
+    fitting = dict.fromkeys(
+        row.threat for block in asked.matrix for row in block.rows if row.fits and row.threat in THREATS
+    )
+    parties = asked.parties or ("active", "passive")
+    missing = [name for name in fitting if name not in names and not any(THREATS[name].within(t) for t in tried)]
+    missing = [name for name in missing if _possible(THREATS[name], asked.active or "active", parties)]
+    missing = [n for n in missing if not any(n != m and THREATS[n].within(THREATS[m]) for m in missing)]
+    if not missing:
+        return None
+    named = [f"{label(name)} ({THREATS[name].summary})" for name in missing[:NAMED]]
+    wanted = ", ".join([*names, *missing[:NAMED]])
+    return Step(
+        f"Ask about more attackers. Nobody asked about {sentence_list(named)}.", f"threats: [{wanted}]  # in plan.yaml"
+    )
+
+
+def _possible(threat: Threat, active: str, parties: Sequence[str]) -> bool:
+    """Whether there are parties enough."""
+    try:
+        return bool(threat.curious(active, parties))
+    except BadInput:
+        return False
+
+
+def _rows(standings: Sequence[Standing], limit: float) -> Step | None:
+    """Columns on which the attacks were too uncertain: more rows narrow them."""
+    open_ = [one for one in standings if one.doubt is Doubt.ATTACKS and _unseen(one) < 1]
+    if not open_:
+        return None
+    rows, needed = min(one.rows for one in open_), max(one.rows * _unseen(one) / limit for one in open_)
+    return Step(
+        f"Supply more rows: {_named(open_)} undecided, since {count(rows, 'row')} leave the attacks too uncertain. About "
+        f"{_round_up(needed):,} rows would bring the limit to {whole_percent(limit)} %."
+    )
+
+
+def _unseen(one: Standing) -> float:
+    return one.verdict.unseen or 0.0
+
+
+def _stronger(standings: Sequence[Standing]) -> Step | None:
+    """Columns in which no attack found what learners can reach."""
+    open_ = [one for one in standings if one.doubt is Doubt.CEILING]
+    if not open_:
+        return None
+    most = whole_percent(max(map(_unseen, open_)))
+    return Step(
+        f"Do not call safe what no attack found: {_named(open_)} undecided, since a better attack could gain up to {most} %. "
+        "Choose a defence by its ceiling."
+    )
+
+
+def _uncovered(standings: Sequence[Standing]) -> Step | None:
+    """Columns of which neither attacks nor learners could say anything."""
+    reasons = {
+        Doubt.NO_CEILING: "no ceiling was computed for these findings",
+        Doubt.NOT_COVERED: "learners cannot read what was sent",
+        Doubt.ATTACKS: "the attacks did worse than guessing, which shows nothing",
+    }
+    for doubt, why in reasons.items():
+        open_ = [one for one in standings if one.doubt is doubt and _unseen(one) >= 1]
+        if open_:
+            return Step(f"Treat as leaking until shown otherwise: {_named(open_)} undecided, since {why}.")
+    return None
+
+
+def _unaddressed(standings: Sequence[Standing]) -> Step | None:
+    """Columns that no attack looked at."""
+    open_ = [one for one in standings if one.level is Level.NOT_TESTED]
+    if not open_:
+        return None
+    reasons = [one.verdict.why for one in open_ if one.verdict.why]
+    why = f" ({reasons[0]})" if reasons else ""
+    return Step(f"Treat as leaking until shown otherwise: {_named(open_)} not tested{why}.")
+
+
+def _gate(conclusion: Conclusion) -> Step:
+    safe = conclusion.level is Level.NONE
+    said = "Keep it so" if safe else "Stop a build until this is settled"
+    return Step(f"{said}: a gate turns the verdict into an exit code.", 'plumbob audit plan.yaml --gate "leaks==0"')
+
+
+def _named(found: Sequence[Standing]) -> str:
+    """Columns by name, of many the first few, with their verb."""
+    names = list(dict.fromkeys(short(one.verdict.column) for one in found))
+    shown = names if len(names) <= NAMED + 1 else names[:NAMED]
+    more = len(names) - len(shown)
+    listed = sentence_list([*shown, *([f"{more} more"] if more else [])])
+    return f"{listed} {'is' if len(names) == 1 else 'are'}"
+
+
+def _round_up(number: float) -> int:
+    """To two digits.
+
+    >>> _round_up(1234.0), _round_up(87.2)
+    (1300, 88)
+    """
+    step = 10 ** max(0, math.floor(math.log10(max(1.0, number))) - 1)
+    return int(math.ceil(number / step) * step)
