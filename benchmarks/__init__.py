@@ -24,6 +24,7 @@ from benchmarks.inversion import gia_against_one_by_one
 from benchmarks.scores import cost_against_rows, esa_against_loop, pra_against_loop
 from benchmarks.timing import Measured
 from benchmarks.training import dp_sgd_against_plain_training
+from benchmarks.wall import wall_against_none
 from benchmarks.workers import workers_against_one
 from plumbob.errors import BadInput
 
@@ -45,6 +46,7 @@ BENCHES = (
     null_space_seconds,
     null_space_cost_per_row,
     workers_against_one,
+    wall_against_none,
 )
 
 

@@ -11,12 +11,15 @@ import errno
 import json
 import os
 import platform
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbob.attacks import Guess, attack_named
+from plumbob.auditing.concluding import failures
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.costing.estimate import Estimate, estimate
@@ -29,7 +32,9 @@ from plumbob.auditing.planning.pre_training_check import label_stand_ins, preche
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
 from plumbob.auditing.running.expand import gaps, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
+from plumbob.auditing.running.isolation.attacker import place_of
 from plumbob.auditing.running.open_data import Source, open_source, with_models
+from plumbob.auditing.running.run import Workbench, steady
 from plumbob.auditing.running.schedule import pieces
 from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
@@ -125,8 +130,10 @@ def run_audit(
     (True, True)
     """
     folder, trust = Path(out), Trust(code=trust_code)
-    kept = Store(Path(store) if store is not None else folder / "store")
+    kept = Store(Path(store), uuid.uuid4().hex) if store is not None else Store(folder / "store", "this audit")
     plan, source = _opened(plan, trust, frames)
+    for name in plan.fitting_attacks:
+        place_of(attack_named(name))
     wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
     chosen = engine_named(engine)
     with _writing(folder):
@@ -140,8 +147,12 @@ def run_audit(
             folder / "pictures" if source.public or show_pictures else None,
             save_sheet,
         )
+        kept.end()  # an audit that was killed may have left something there
         there = sum(key in kept for key in wanted)
-        findings = _found(folder, Job(plan, source, kept, extras), wanted, pool, progress)
+        try:
+            findings = _found(folder, Job(plan, source, kept, extras), wanted, pool, progress)
+        finally:
+            kept.end()
         result = _judged(folder, plan, source, findings, there)
         _render(result, plan, source, command, _sheets(extras.gallery, findings))
     return result
@@ -152,6 +163,27 @@ def estimate_audit(
 ) -> Estimate:
     """What `run_audit` would cost on this machine: the data are opened, nothing is trained or written."""
     return estimate(*_opened(plan, Trust(code=trust_code)), workers=workers, transcripts=transcripts)
+
+
+def attack_again(
+    plan: Plan | dict[str, Any] | Path | str, key: str, *, trust_code: bool = False
+) -> Callable[[], Guess]:
+    """One attack of a plan, to be run in this process, without wall and limits, so that it fails where one can look.
+
+    `key` is that of its finding, or how it begins.
+    """
+    plan, source = _opened(plan, Trust(code=trust_code))
+    found = [(unit, case) for unit, todo in keyed(plan, source) for case, word in todo if word.startswith(key)]
+    if len(found) != 1:
+        raise BadInput(
+            f"{len(found)} findings of this plan have a key that begins with '{key}'; findings.jsonl has the keys"
+        )
+
+    def again() -> Guess:
+        with steady():
+            return Workbench(plan, source, found[0][0]).here(found[0][1])
+
+    return again
 
 
 def _opened(
@@ -208,7 +240,7 @@ def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], t
         folder,
         tuple(findings),
         conclusion,
-        (*source.notes, *_cautions(source), *(one.words for one in untried(plan))),
+        (*source.notes, *_cautions(source), *(one.words for one in untried(plan)), *failures.notes(findings)),
         there,
         None if gate is None else gate.outcome(findings, conclusion),
         _asked(plan, source),
@@ -338,7 +370,8 @@ def _check_folder(folder: Path, plan: Plan, trust: Trust) -> None:
 
 def _render(result: Result, plan: Plan, source: Source, command: str, sheets: dict[str, bytes]) -> None:
     """Render: the report, the assessment, and with which versions they were made."""
-    folder, findings, surroundings = result.folder, result.findings, environment()
+    folder, findings = result.folder, result.findings
+    surroundings = environment() | {"isolation": failures.isolation(findings)}
     write_whole(folder / "environment.json", json.dumps(surroundings, indent=1) + "\n")
     about = page.About(
         title=f"Privacy audit: {findings[0].data if findings else 'no findings'}",
@@ -358,7 +391,7 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
         folder / "assessment.html",
         assessment.render(subject, findings, made=surroundings, conclusion=result.conclusion),
     )
-    write_whole(folder / "report.html", text)
+    write_whole(folder / "report.html", text, private=bool(sheets) and not source.public)
 
 
 def environment() -> dict[str, str]:

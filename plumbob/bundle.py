@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from plumbob import memory
 from plumbob.errors import BadInput
-from plumbob.files import open_regular, parse_json, shown, wrong_path
+from plumbob.files import open_regular, parse_json, private_file, shown, write_whole, wrong_path
 
 Array = NDArray[Any]
 MANIFEST_LIMIT = 64 * 2**20
@@ -67,14 +67,15 @@ def save(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> No
 
 @contextmanager
 def _writer(path: Path) -> Iterator[Any]:
-    """Write to a temporary path and rename at the end, so that a half-written bundle never appears."""
+    """Write to a temporary path and rename at the end, so that a half-written bundle never appears; for its owner alone."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     if path.suffix == ".zip":
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with private_file(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             yield archive.writestr
     else:
-        part.mkdir(parents=True)
-        yield lambda name, data: (part / name).write_bytes(data)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.mkdir(mode=0o700)
+        yield lambda name, data: write_whole(part / name, data, private=True)
     part.replace(path)
 
 

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from plumbob import memory
 from plumbob.errors import BadInput
@@ -168,8 +168,9 @@ def users_paths() -> Iterator[None]:
         raise refusal from error
 
 
-def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+def write_whole(path: Path, content: str | bytes, *, durable: bool = False, private: bool = False) -> None:
     """Write text (UTF-8) or bytes atomically. `durable` waits for the disk; leftovers of a killed process are overwritten.
+    What is `private` can be read by its owner only, whatever the umask says and whoever could read what was there before.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +181,7 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
     part = path.with_name(f".{path.name}.part")
     try:
         part.unlink(missing_ok=True)  # not opened: it may be a pipe by now
-        with part.open("wb") as file:
+        with private_file(part) if private else part.open("wb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
             if durable:
                 file.flush()
@@ -188,6 +189,19 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def private_file(path: Path) -> IO[bytes]:
+    """A new file, or one emptied, that only its owner can read and write."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    path.chmod(0o600)
+    return os.fdopen(file, "wb")
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that only its owner can enter, or make it so."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    path.chmod(0o700)
 
 
 def parse_json(data: str | bytes, **options: Any) -> Any:

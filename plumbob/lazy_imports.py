@@ -6,6 +6,11 @@ To a type checker these are the libraries themselves. `Tensor` is for annotation
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +31,50 @@ class Later(ModuleType):
         value = getattr(module, name)
         setattr(self, name, value)
         return value
+
+
+@contextmanager
+def when_loaded(name: str, act: Callable[[], None]) -> Iterator[None]:
+    """Act as soon as a module is there: now, or when somebody loads it in here."""
+    if name in sys.modules:
+        act()
+        yield
+        return
+    watch = _Watch(name, act)
+    sys.meta_path.insert(0, watch)
+    try:
+        yield
+    finally:
+        watch.over = True
+        sys.meta_path.remove(watch)
+
+
+class _Watch:
+    """Finds a module as the others do, and acts after it was run."""
+
+    def __init__(self, name: str, act: Callable[[], None]) -> None:
+        self._name, self._act = name, act
+        self._asking = self.over = False
+
+    def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != self._name or self._asking:
+            return None
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking = False
+        if spec is None or spec.loader is None:
+            return None
+        run: Callable[[ModuleType], None] = spec.loader.exec_module
+
+        def run_and_act(module: ModuleType) -> None:
+            run(module)
+            if not self.over:
+                self._act()
+
+        spec.loader.exec_module = run_and_act  # type: ignore[method-assign]  # this loader is of this module alone
+        return spec
 
 
 if TYPE_CHECKING:

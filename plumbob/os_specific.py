@@ -1,13 +1,15 @@
-"""What only some systems have: locks of files that end with their process, and the peak memory of a process.
+"""What only some systems have: locks of files that end with their process, the peak memory of a process, and memory at all.
 
-Both come with Linux and macOS. Elsewhere a lock is refused in one sentence, since two audits would write over each other, and
-the peak memory is not known, which is written as 0.
+Locks and peaks come with Linux and macOS. Elsewhere a lock is refused in one sentence, since two audits would write over each
+other, and the peak memory is not known, which is written as 0. What confines attacks is in `auditing/running/isolation`.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
+from pathlib import Path
 from typing import IO
 
 from plumbob.errors import BadInput
@@ -40,3 +42,14 @@ def lock(file: int | IO[str] | IO[bytes], *, wait: bool = False) -> bool:
 def peak_mb() -> float:
     """The most memory that this process has held so far; 0 where the system does not tell."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _UNIT if _SUPPORTED else 0.0
+
+
+def memory_mb() -> float:
+    """The memory of this machine, or of its container where that has less."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20] if hasattr(os, "sysconf") else []
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            found.append(int(Path(limit).read_text(encoding="ascii")) / 2**20)
+        except (OSError, ValueError):  # no such limit, or none at all
+            continue
+    return min(found, default=4_096.0)

@@ -6,6 +6,7 @@ an attack states the grants it requires, and `missing` says in words which of th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -266,6 +267,10 @@ class View:
 
     def save(self, path: Path) -> None:
         """Write to a folder, or to one file if the path ends in `.zip`."""
+        bundle.save(path, *self.parts())
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """All of it but the trust, as plain data and named arrays."""
         arrays: dict[str, Array] = {"known": self.known, "unknown": self.unknown, "own": self.own}
         arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
@@ -286,12 +291,23 @@ class View:
             ],
             "white_box": self.model is not None,
         }
-        bundle.save(path, meta, arrays)
+        return meta, arrays
+
+    @property
+    def digest(self) -> str:
+        """A hash of all of it but the trust: the same for the view and for what `save` wrote of it."""
+        meta, arrays = self.parts()
+        named = [[name, bundle.digest(array)] for name, array in arrays.items()]
+        return hashlib.sha256(bundle.canonical([meta, named]).encode()).hexdigest()[:32]
 
     @classmethod
     def load(cls, path: Path, limit: int = memory.LIMIT, trust: Trust = NO_CODE) -> View:
         """Read a view back. `trust` says whether networks of other packages that it names may be loaded."""
-        meta, arrays = bundle.load(path, limit)
+        return cls.of_parts(path, *bundle.load(path, limit), trust)
+
+    @classmethod
+    def of_parts(cls, path: Path, meta: dict[str, Any], arrays: dict[str, Array], trust: Trust = NO_CODE) -> View:
+        """A view from its parts, which were read at `path` and are not trusted."""
         if meta.get("kind") != "view":
             raise BadInput(f"{path}: expected a view, got '{meta.get('kind')}'")
         try:

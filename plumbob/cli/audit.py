@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,6 +61,10 @@ JUnit = Annotated[Path | None, typer.Option(help="Write the gate's outcome as JU
 OnlyEstimate = Annotated[
     bool, typer.Option("--estimate", help="Only say how long it would take, its memory and disk; nothing is trained.")
 ]
+DebugAttack = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="Only run the attack of this finding again, and show where it fails."),
+]
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ def audit(
     trust_code: TrustCode = False,
     junit: JUnit = None,
     estimate: OnlyEstimate = False,
+    debug_attack: DebugAttack = None,
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
@@ -105,6 +111,9 @@ def audit(
     _check_junit(junit, check_gate(chosen) is not None)
     if estimate:
         _estimate(chosen, workers or 1, transcripts, trust_code, as_json)
+        return
+    if debug_attack is not None:
+        _debug(chosen, debug_attack, trust_code)
         return
     with progress("auditing", "findings") as advance:
         result = run_audit(
@@ -127,6 +136,7 @@ def audit(
     code = 0 if result.gate is None or result.gate.holds else 1
     with reader_may_leave(code):
         _print(result, as_json)
+        _print_failures(result, trust_code)
         if result.gate is not None:
             _print_gate(result.gate, as_json)
     if code:
@@ -169,6 +179,32 @@ def _print(result: Result, as_json: bool) -> None:
     console = Console()
     print_summary(result.findings, console, result.conclusion, result.asked)
     console.print(f"Report: {result.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_failures(result: Result, trust_code: bool) -> None:
+    """Which attacks failed, and the command that shows why."""
+    from plumbob.auditing.concluding.failures import failures
+    from plumbob.report.terminal import say
+
+    console, plan = Console(stderr=True), result.folder / "plan.yaml"
+    for failure in failures(result.findings):
+        command = ["plumbob", "audit", str(plan), "--debug-attack", failure.key[:12], *["--trust-code"] * trust_code]
+        say(console, f"plumbob: {failure.words}; to see why: {shlex.join(command)}", whole=True)
+
+
+def _debug(plan: Plan, key: str, trust_code: bool) -> None:
+    """One attack in this process, with its traceback if it fails or is interrupted."""
+    from plumbob.app import attack_again
+
+    again = attack_again(plan, key, trust_code=trust_code)
+    try:
+        again()
+    except BaseException as error:
+        traceback.print_exc()
+        if isinstance(error, Exception):
+            raise typer.Exit(1) from None
+        raise
+    print("plumbob: the attack ended well; here it ran without limits of time and memory", file=sys.stderr)
 
 
 def _estimate(plan: Plan, workers: int, transcripts: bool, trust_code: bool, as_json: bool) -> None:

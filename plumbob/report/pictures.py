@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from plumbob.attacks.base import Guess
 from plumbob.federation import Feature, FloatArray
-from plumbob.files import write_whole
+from plumbob.files import private_folder, write_whole
 from plumbob.scoring.score import dealt, truth_of
 from plumbob.threats import View
 from plumbob.transcript import Transcript
@@ -35,8 +35,8 @@ def save_sheet(folder: Path, key: str, log: Transcript, view: View, guess: Guess
     if guess.values is None and guess.people is None:
         return
     sheet = sheet_of(log, view, guess)
-    folder.mkdir(exist_ok=True)
-    write_whole(sheet_path(folder, key), sheet)
+    private_folder(folder)
+    write_whole(sheet_path(folder, key), sheet, private=True)
 
 
 def sheet_of(log: Transcript, view: View, guess: Guess) -> bytes:

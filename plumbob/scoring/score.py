@@ -19,6 +19,8 @@ from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
+# How the reason begins why an attack failed, where that depends on the machine and the day
+LIMITED = ("it ran longer than ", "it needed more than ", "it was killed by ")
 # Of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
 THEIRS = 0.01
 
@@ -134,6 +136,20 @@ class Score:
     label_held: str = ""  # what the label is of the curious parties' own columns, where the active party is not curious
     filled: int = 0  # cells that preparation filled: they are left out of everything that is counted
     ceilings: tuple[ColumnCeiling, ...] = ()  # of a ceiling, which is of no attack
+    failed: str = ""  # why the attack ended without a guess: it raised, ran out of time or memory, or was killed
+
+    @property
+    def passing(self) -> bool:
+        """Whether the attack failed for want of time or memory, so that another run may end otherwise."""
+        return self.failed.startswith(LIMITED)
+
+    def without_claims(self, failed: str) -> Score:
+        """The score of an attack that failed: nothing was guessed, so nothing was learnt, and nothing follows from that."""
+        columns = tuple(
+            replace(column, claims=0, gain=0.0, gain_error=0.0, error=column.baseline_error) for column in self.columns
+        )
+        error = min(self.baselines.values())
+        return replace(self, error=error, gain=0.0, columns=columns, images=None, untried=failed, failed=failed)
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:

@@ -289,6 +289,8 @@ class Plan(_Part):
     effort: Effort = "standard"
     limit: float = Field(default=LIMIT, gt=0, lt=1)  # gain that may go unseen where a column is called safe
     ceiling: bool = Field(default=True, strict=True)  # whether what could be learnt is computed beside the attacks
+    attack_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    attack_memory_mb: int | None = Field(default=None, ge=1, strict=True)
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
@@ -393,10 +395,9 @@ class Plan(_Part):
 
     @property
     def digest(self) -> str:
-        """A hash of what is audited; keys that only concern the evaluation of findings are left out."""
-        return hashlib.sha256(
-            bundle.canonical(self.model_dump(mode="json", exclude={"gate", "purpose", "limit"})).encode()
-        ).hexdigest()
+        """A hash of what is audited; keys that change no number of a finding are left out."""
+        idle = {"gate", "purpose", "limit", "attack_seconds", "attack_memory_mb"}
+        return hashlib.sha256(bundle.canonical(self.model_dump(mode="json", exclude=idle)).encode()).hexdigest()
 
     def check_trust(self, trust: Trust) -> None:
         """Refuse networks of other packages, unless the caller trusts them."""

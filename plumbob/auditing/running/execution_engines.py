@@ -31,7 +31,7 @@ from plumbob.auditing.running.schedule import SHARES, Piece, pieces
 from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Job, Parcel, forget, work, work_apart
 from plumbob.errors import BadInput, suggest
-from plumbob.files import write_whole
+from plumbob.files import private_folder, write_whole
 
 Tick = Callable[[], None]
 KINDS = ("processes", "ray", "dask")
@@ -163,7 +163,7 @@ def _dask(engine: Engine, workers: int | None) -> Iterator[int]:
 def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick = lambda: None) -> None:
     """Everything that is not done, here or by whoever else works on the store; returns when all of it is there."""
     polite = True  # at first: pieces that nobody is at. Then: whatever is free.
-    job = replace(job, mark=job.store.mark)
+    job = replace(job, mark=job.store.mark, workers=0 if pool.remote else pool.workers)
     near = True  # until a round of workers that do not see the store has done nothing
     todo = [left for piece in todo if (left := _missing(job, piece, tick)).todo]  # where nothing is, no worker starts
     try:
@@ -265,8 +265,8 @@ def _unpack(job: Job, parcel: Parcel) -> None:
     for name, data in parcel.files.items():
         folder = places[name.split("/")[0]]
         assert folder is not None
-        folder.mkdir(exist_ok=True)
-        write_whole(folder / name.split("/")[-1], data)
+        private_folder(folder)
+        write_whole(folder / name.split("/")[-1], data, private=True)
     for finding in parcel.findings:
         job.store.put(finding)
 

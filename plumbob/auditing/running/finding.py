@@ -32,7 +32,8 @@ BROKEN = (
 KINDS: dict[str, Any] = {"str": str, "int": int, "float": int | float, "bool": bool}
 KINDS |= {"int | None": int | None, "float | None": int | float | None}
 COSTS = ("seconds", "peak_mb", "train_seconds", "predict_seconds")
-BESIDE = ("code", *COSTS)  # what is not the same for every run
+WORDS = ("code", "view", "not_isolated")
+BESIDE = (*WORDS, *COSTS)  # what is not the same for every run
 
 
 def address(key: str, code: str) -> str:
@@ -81,7 +82,10 @@ class Finding:
     auc: float | None = None  # how well the released scores rank rows, where the label is known
     calibration: float | None = None  # and how far their confidence is from the share that is right
     flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
-    code: str = ""  # a hash of the code that made it; stands with the costs, for it changes no number that is the same
+    # These stand with the costs, for they change no number that is the same
+    code: str = ""  # a hash of the code that made it
+    view: str = ""  # a hash of the view that was attacked; what is encrypted is another in every run
+    not_isolated: str = ""  # what the system lacked to keep the attack from the truth
 
     @property
     def address(self) -> str:
@@ -170,7 +174,7 @@ def lost_cost(key: str, code: str) -> str:
 def read_cost(line: str) -> dict[str, Any]:
     """A line of `costs.jsonl`."""
     raw: dict[str, Any] = parse_json(line)
-    words = {"key": raw["key"], "code": raw.get("code", "")}  # earlier versions did not keep the code
+    words = {"key": raw["key"]} | {name: raw.get(name, "") for name in WORDS}  # earlier versions did not keep these
     if not all(isinstance(word, str) for word in words.values()):
         raise TypeError("a key is a word")
     costs = {name: float(raw[name]) for name in COSTS}

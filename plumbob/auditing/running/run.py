@@ -23,6 +23,8 @@ from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.data_flows import flows_of
 from plumbob.auditing.running.expand import Case, Unit, cases, draws
 from plumbob.auditing.running.finding import Finding, parted
+from plumbob.auditing.running.isolation.attacker import Attempt, attempt
+from plumbob.auditing.running.isolation.limits import Allowance, Limits
 from plumbob.auditing.running.open_data import Source
 from plumbob.bundle import Array
 from plumbob.defences import Defence
@@ -56,8 +58,12 @@ Show = Callable[[str, Transcript, View, Guess], None]
 
 def generator(seed: int, *purpose: object) -> np.random.Generator:
     """A generator for one purpose: the same for the same words, independent for others."""
-    words = hashlib.sha256(bundle.canonical([seed, *map(str, purpose)]).encode()).digest()
-    return np.random.default_rng(np.frombuffer(words, dtype=np.uint32))
+    return np.random.default_rng(np.frombuffer(seeded(seed, *purpose), dtype=np.uint32))
+
+
+def seeded(seed: int, *purpose: object) -> bytes:
+    """What a generator for one purpose begins with."""
+    return hashlib.sha256(bundle.canonical([seed, *map(str, purpose)]).encode()).digest()
 
 
 @contextmanager
@@ -99,20 +105,20 @@ class Workbench:
         """What a case is found in; made once for all cases of the same split and defence that follow each other."""
         return self._run(case).log
 
-    def finding(self, case: Case, name: str, show: Show | None = None) -> Finding:
+    def finding(self, case: Case, name: str, show: Show | None = None, allowance: Allowance | None = None) -> Finding:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
         done = self._run(case)
         words = draws(self.plan, self.digest, self.unit, case)
-        started = time.perf_counter()
         if case.attack == CEILING:
-            view, judged = self._ceiling(case, done.log)
-            guess, seconds = nothing(view), time.perf_counter() - started
+            view, judged, tried = self._ceiling(case, done.log)
         else:
             view = cut(done.log, case.remaining, self.source.trust)
-            started = time.perf_counter()
-            guess = _guess(self.plan, self.unit, case, view, generator(self.plan.seed, "attack", words))
-            seconds = time.perf_counter() - started
+            limits = (allowance or Allowance()).limits(len(view.own))
+            tried = _attempt(self.plan, self.unit, case, view, seeded(self.plan.seed, "attack", words), limits)
+            guess = tried.guess or nothing(view, tried.failed)
             judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
+            judged = judged.without_claims(tried.failed) if tried.failed else judged
+        guess = tried.guess or nothing(view, tried.failed)
         if show is not None and judged.images is not None:
             show(name, done.log, view, guess)
         total = len(view.known) + len(view.unknown)
@@ -133,8 +139,8 @@ class Workbench:
             model_accuracy=done.accuracy,
             withheld=done.withheld,
             score=judged,
-            seconds=seconds,
-            peak_mb=peak_mb(),
+            seconds=tried.seconds,
+            peak_mb=tried.peak_mb,
             white_box=view.model is not None and case.remaining.grant(WhiteBox) is not None,
             train_seconds=done.train_seconds,
             predict_seconds=done.predict_seconds,
@@ -149,16 +155,29 @@ class Workbench:
             auc=done.useful.auc,
             calibration=done.useful.calibration,
             flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
+            view=tried.view,
+            not_isolated=tried.not_isolated,
         )
 
-    def _ceiling(self, case: Case, log: Transcript) -> tuple[View, Score]:
-        """What could be learnt, with all that is seen. It does not depend on what else is known: once for all such threats."""
+    def _ceiling(self, case: Case, log: Transcript) -> tuple[View, Score, Attempt]:
+        """What could be learnt, with all that is seen. It does not depend on what else is known: once for all such threats.
+
+        It is scoring, which holds the truth: no attack, and so not behind the wall.
+        """
+        started = time.perf_counter()
         view = cut(log, replace(case.threat, grants=(WhiteBox(), Schema())), self.source.trust)
         if view.curious not in self._ceilings:
             alike = replace(case, threat=Threat(CEILING, " ".join(view.curious)))
             rng = generator(self.plan.seed, CEILING, draws(self.plan, self.digest, self.unit, alike))
             self._ceilings[view.curious] = ceiling_score(view, truth_of(log, view), rng)
-        return view, self._ceilings[view.curious]
+        made = Attempt(nothing(view), "", "", "", time.perf_counter() - started, peak_mb(), "")
+        return view, self._ceilings[view.curious], made
+
+    def here(self, case: Case) -> Guess:
+        """The guess of one case, made in this process, which holds the truth: to see why an attack fails."""
+        words = draws(self.plan, self.digest, self.unit, case)
+        view = cut(self.log(case), case.remaining, self.source.trust)
+        return attack_named(case.attack).run(view, generator(self.plan.seed, "attack", words))
 
     def _run(self, case: Case) -> _Run:
         place = (case.unknown, case.defence.title)
@@ -280,14 +299,14 @@ def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
     return train(), time.perf_counter() - started
 
 
-def _guess(plan: Plan, unit: Unit, case: Case, view: View, rng: np.random.Generator) -> Guess:
+def _attempt(plan: Plan, unit: Unit, case: Case, view: View, seed: bytes, limits: Limits) -> Attempt:
     """What the attack says; one that does not fit the network stops the audit only where no other looks at the same."""
-    try:
-        return attack_named(case.attack).run(view, rng)
-    except Unfit as error:
-        if not any(replace(other, attack=case.attack) == case for other in cases(plan, unit) if other != case):
-            raise
-        return nothing(view, str(error))
+    tried = attempt(attack_named(case.attack), view, seed, limits)
+    if not tried.unfit:
+        return tried
+    if not any(replace(other, attack=case.attack) == case for other in cases(plan, unit) if other != case):
+        raise Unfit(tried.unfit)
+    return replace(tried, guess=nothing(view, tried.unfit))
 
 
 def training_losses(log: Transcript) -> tuple[tuple[int, float], ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +38,9 @@ class Store:
     """
 
     folder: Path
+    run: str = (
+        ""  # names a run: attacks that failed for want of time or memory are kept for it alone, and tried by the next
+    )
 
     def check(self) -> None:
         """Refuse a folder that holds something else, before anything is made."""
@@ -69,6 +73,15 @@ class Store:
         for name in ("findings", "costs", "claims"):
             (self.folder / name).mkdir(exist_ok=True)
         return self
+
+    def end(self) -> None:
+        """Forget what was kept for this run alone."""
+        if self.run:
+            shutil.rmtree(self._failed, ignore_errors=True)
+
+    @property
+    def _failed(self) -> Path:
+        return self.folder / "failed" / self.run
 
     @property
     def mark(self) -> str:
@@ -113,16 +126,20 @@ class Store:
             log.write(f"{finding.address}\n".encode())
 
     def adopt(self, finding: Finding) -> None:
-        """Keep a finding that was computed elsewhere, unless it is there or somebody is at it."""
-        if finding.address not in self:
+        """Keep a finding that was computed elsewhere, unless it is there, somebody is at it, or it is to be tried again."""
+        if finding.address not in self and not finding.score.passing:
             with self.claim(finding.address) as mine:
                 if mine and finding.address not in self:
                     self._write(finding)
 
     def _write(self, finding: Finding) -> None:
         """The cost first: a finding that is there has one."""
-        write_whole(self._cost(finding.address), finding.cost_line() + "\n", durable=True)
-        write_whole(self._finding(finding.address), finding.found_line() + "\n", durable=True)
+        places = self._finding(finding.address), self._cost(finding.address)
+        if finding.score.passing:
+            self._failed.mkdir(parents=True, exist_ok=True)
+            places = self._failed / places[0].name, self._failed / f"{places[1].stem}.cost.json"
+        write_whole(places[1], finding.cost_line() + "\n", durable=True)
+        write_whole(places[0], finding.found_line() + "\n", durable=True)
 
     @contextmanager
     def claim(self, key: str, *, wait: bool = False) -> Iterator[bool]:
@@ -147,10 +164,12 @@ class Store:
         return read_text(log).splitlines() if log.exists() else []
 
     def _finding(self, key: str) -> Path:
-        return self.folder / "findings" / f"{key}.json"
+        kept, passing = self.folder / "findings" / f"{key}.json", self._failed / f"{key}.json"
+        return passing if not kept.exists() and passing.exists() else kept
 
     def _cost(self, key: str) -> Path:
-        return self.folder / "costs" / f"{key}.json"
+        passing = self._finding(key).parent == self._failed
+        return self._failed / f"{key}.cost.json" if passing else self.folder / "costs" / f"{key}.json"
 
 
 def _locked(path: Path, wait: bool) -> int | None:

@@ -16,10 +16,13 @@ from plumbob.attacks import Guess
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.expand import Case, Unit
 from plumbob.auditing.running.finding import Finding
+from plumbob.auditing.running.isolation import attacker
+from plumbob.auditing.running.isolation.limits import Allowance
 from plumbob.auditing.running.open_data import Source
 from plumbob.auditing.running.run import Workbench, steady
 from plumbob.auditing.running.schedule import Piece
 from plumbob.auditing.running.store import Store
+from plumbob.files import private_folder
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -65,6 +68,11 @@ class Job:
     store: Store
     extras: Extras = field(default_factory=Extras)
     mark: str = ""  # of the store, where it was opened: a worker that sees another there leaves the work
+    workers: int = 1  # that share a machine; 0: one for each of its cores
+
+    @property
+    def allowance(self) -> Allowance:
+        return Allowance(self.plan.attack_seconds, self.plan.attack_memory_mb, self.workers)
 
     def done(self, unit: Unit, case: Case, key: str) -> bool:
         """Whether the finding and every file that is wanted with it are there."""
@@ -87,7 +95,7 @@ class Job:
             keep(bench.log(case), path)
         if key in self.store and self._drawn(key):
             return None
-        return bench.finding(case, key, self.extras.show)
+        return bench.finding(case, key, self.extras.show, self.allowance)
 
 
 def transcript_path(folder: Path, name: str) -> Path:
@@ -96,7 +104,7 @@ def transcript_path(folder: Path, name: str) -> Path:
 
 def keep(log: Transcript, path: Path) -> None:
     """Save a transcript, unless it is there."""
-    path.parent.mkdir(exist_ok=True)
+    private_folder(path.parent)
     if not path.exists():
         log.save(path)
 
@@ -117,8 +125,9 @@ _process = _Process()
 
 
 def forget() -> None:
-    """Let go of the last unit's tables, models and transcript."""
+    """Let go of the last unit's tables, models and transcript, and end the process that attacks ran in."""
     _process.home, _process.bench = "", None
+    attacker.close()
 
 
 _turn = threading.Lock()  # torch's generator and thread counts belong to the process: one piece at a time in each
@@ -129,6 +138,7 @@ def work(job: Job, piece: Piece, polite: bool, tick: Tick = lambda: None) -> lis
     handled: list[str] = []
     if job.mark and job.store.mark != job.mark:
         return handled
+    attacker.warm()  # it loads libraries while the first model is trained
     with _turn, steady():
         for case, key in piece.todo:
             with job.store.claim(key) as mine:
@@ -155,6 +165,7 @@ class Parcel:
 
 def work_apart(job: Job, piece: Piece) -> Parcel:
     """Compute every case of a piece without looking at the store: whoever sends it here has claimed it."""
+    attacker.warm()
     with tempfile.TemporaryDirectory() as folder, _turn, steady():
         nowhere = replace(job, store=Store(Path(folder) / "none"), extras=job.extras.at(Path(folder)))
         bench = _process.workbench(job, piece)

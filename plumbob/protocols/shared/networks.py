@@ -20,7 +20,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, Unfit, boolean, suggest, whole
 from plumbob.files import parse_json
-from plumbob.lazy_imports import nn, torch
+from plumbob.lazy_imports import nn, torch, when_loaded
 from plumbob.trust import NO_CODE, Trust
 
 MOST_OUTPUTS, MOST_WIDTH = 10_000, 4_096  # that a plan or a view may ask for
@@ -351,14 +351,22 @@ def precision(dtype: torch.dtype) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread meanwhile: sums in one order, so the same bits on every machine's number of cores."""
+    """Torch on one thread meanwhile: sums in one order, so the same bits on every machine's number of cores.
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    It is not loaded for that; where somebody loads it in here, it has one thread from the start.
+    """
+    before: list[int] = []
+
+    def limit() -> None:
+        before.append(torch.get_num_threads())
+        torch.set_num_threads(1)
+
     try:
-        yield
+        with when_loaded("torch", limit):
+            yield
     finally:
-        torch.set_num_threads(before)
+        if before:
+            torch.set_num_threads(before[0])
 
 
 @contextmanager
