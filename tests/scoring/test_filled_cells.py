@@ -110,7 +110,8 @@ def test_people_of_whom_only_filled_cells_are_hit_are_not_recovered() -> None:
     guess = Guess(truth.names, np.where(filled, 0.5, 2.0))
     found = judged(guess, replace(truth, filled=filled), view)
     assert all(column.exact == column.within_10 == 0 and column.rows_exact == 0 for column in found.columns)
-    assert not any(count for name, count in found.rows_at_risk.items() if not name.endswith("chance"))
+    assert found.rows_at_risk["rows"] == (~filled[:, 0]).sum()
+    assert not any(count for name, count in found.rows_at_risk.items() if not name.endswith(("chance", "rows")))
     assert judged(guess, truth, view).columns[0].exact == pytest.approx(0.5, abs=0.01)
 
 
