@@ -142,14 +142,15 @@ def _people(side: Side) -> tuple[str, str]:
     if not counted:
         return f"{NOT_MEASURED}, because no attack guessed values", NOT_MEASURED
     best, answer = max(counted, key=lambda pair: [pair[0].rows_at_risk[f"{share}_1"] for share in SHARES_OF_PEOPLE])
-    rows, hidden = best.rows_at_risk, best.unknown_columns
+    rows = best.rows_at_risk
+    hidden, tested = int(rows.get("columns", best.unknown_columns)), int(rows.get("rows", best.rows))
     shares = {"all": f"all {hidden} hidden values" if hidden > 1 else "the hidden value"}
     shares |= {"any": "at least one"} if hidden > 1 else {}
     parts = [
         f"{words} for {few(rows[f'{share}_1'], 'nobody')} (by chance: {few(rows[f'{share}_1_chance'], 'nobody')})"
         for share, words in shares.items()
     ]
-    said = f"{best.rows:,} people tested; to within 1 %, beyond what guessing hits: {', '.join(parts)}"
+    said = f"{tested:,} people tested; to within 1 %, beyond what guessing hits: {', '.join(parts)}"
     beyond = answer.leaking and any(above_chance(rows, share) for share in SHARES_OF_PEOPLE)
     if beyond or any(risk.column.level in severity.CERTAIN and risk.column.metric == "values" for risk in side.risks):
         return said, FOUND

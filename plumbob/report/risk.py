@@ -46,7 +46,8 @@ def people(answer: Answer) -> str:
     found = worst(answer)
     if found is None:
         return ""
-    counts, rows, columns = found.rows_at_risk, found.rows, found.unknown_columns
+    counts = found.rows_at_risk
+    rows, columns = int(counts.get("rows", found.rows)), int(counts.get("columns", found.unknown_columns))
     said = _whole(answer, counts, rows, columns) if answer.leaking and above_chance(counts, "all") else ""
     everybody = said and round(counts.get("all_1_hit", counts["all_1"])) >= rows
     if columns == 1 or everybody:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumbob.attacks.row_messages import RowMessages, row_messages
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring._best_learner import Chosen, Judge
 from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
 from plumbob.scoring.countable import bits_of, least_error, open_dimensions
@@ -55,7 +55,27 @@ def learnable(view: View, truth: Truth, rng: np.random.Generator) -> tuple[Colum
     """One ceiling for each unknown column (of pictures: each tile), and for the label where the active party is not curious."""
     picked = np.sort(rng.permutation(len(view.own))[:ROWS])
     told = row_messages(view)
-    table, targets = _targets(view, truth, picked)
+    if truth.filled is None:
+        return _learnt(view, truth, told, picked, rng)
+    found = list(_learnt(view, truth.only(np.flatnonzero(~truth.filled[picked].any(axis=0))), told, picked, rng))
+    for columns, rows in _alike(truth.filled[picked]):
+        found += _learnt(view, truth.only(columns), told, picked[rows], rng, labelled=False)
+    place = {name: j for j, name in enumerate(truth.names)}
+    return tuple(sorted(found, key=lambda one: place.get(one.name, len(place))))
+
+
+def _alike(filled: BoolArray) -> list[tuple[IntArray, BoolArray]]:
+    """Columns in which the same cells were filled, and the other rows."""
+    patterns, which = np.unique(filled, axis=1, return_inverse=True)
+    gaps = np.flatnonzero(patterns.any(axis=0))
+    return [(np.flatnonzero(which.ravel() == k), ~patterns[:, k]) for k in gaps]
+
+
+def _learnt(
+    view: View, truth: Truth, told: RowMessages, picked: IntArray, rng: np.random.Generator, *, labelled: bool = True
+) -> tuple[ColumnCeiling, ...]:
+    """The ceilings of columns on some rows, and of the label unless it is not wanted."""
+    table, targets = _targets(view, truth, picked, labelled)
     if not targets or len(picked) < FEWEST:
         return tuple(_described(_unlearnt(target, len(picked)), told) for target in targets)
     held = [truth.label[picked]] if truth.label is not None and view.active in view.curious else []
@@ -111,7 +131,7 @@ def _clipped(column: FloatArray) -> FloatArray:
     return np.asarray(np.clip(column, low, high))
 
 
-def _targets(view: View, truth: Truth, picked: IntArray) -> tuple[FloatArray, list[_Target]]:
+def _targets(view: View, truth: Truth, picked: IntArray, labelled: bool) -> tuple[FloatArray, list[_Target]]:
     """All columns to predict, standardised and side by side, and which of them belong together."""
     names, parts = list(truth.names), [np.array([j]) for j in range(len(truth.names))]
     if truth.tiles:
@@ -125,7 +145,7 @@ def _targets(view: View, truth: Truth, picked: IntArray) -> tuple[FloatArray, li
         _Target(name, slice(end - len(part), end), base=float((table[:, end - len(part) : end] ** 2).mean()))
         for name, part, end in zip(names, parts, ends, strict=True)
     ]
-    if truth.label is None or view.active in view.curious:
+    if not labelled or truth.label is None or view.active in view.curious:
         return table, targets
     label, first = truth.label[picked], table.shape[1]
     classes = np.eye(len(view.classes))[label]
@@ -201,5 +221,5 @@ def _of_view(one: ColumnCeiling, view: View, truth: Truth) -> ColumnCeiling:
         return one
     guarantee = private(view)
     place = None if truth.tiles or guarantee is None else truth.names.index(one.name)
-    proven = None if place is None or guarantee is None else most_hits(truth.values[:, place], guarantee)
+    proven = None if place is None or guarantee is None else most_hits(truth.column(place), guarantee)
     return replace(one, open_=open_dimensions(view), proven=proven)

@@ -48,28 +48,42 @@ def at_risk(
     baselines: Mapping[str, FloatArray],
     rng: np.random.Generator,
     seen: Hits | None = None,
+    held: Hits | None = None,
 ) -> AtRisk:
-    """Count; `baselines` are squared errors by cell, as scoring has them. Cells that were not seen are none."""
+    """Count; `baselines` are squared errors by cell, as scoring has them. Cells that were not seen are none.
+
+    Columns that the curious parties hold already are judged by themselves like others, but put no row at risk.
+    """
     every = np.ones(truth.shape, dtype=np.bool_) if seen is None else seen
+    hidden = every if held is None else every & ~held
     missed = {
         name: every & ~_baseline_hits(truth, baselines, every, tolerance) for name, tolerance in TOLERANCES.items()
     }
     hit = {name: every & _hits(guess, truth, tolerance) for name, tolerance in TOLERANCES.items()}
     rows: dict[str, float] = {}
     for name in ("1", "5"):
-        rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name], every).items()}
-        rows |= {f"{share}_{name}_hit": float(n) for share, n in _counts(hit[name], every, every).items()}
+        rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name], hidden).items()}
+        rows |= {f"{share}_{name}_hit": float(n) for share, n in _counts(hit[name], every, hidden).items()}
     rows |= {f"{share}_{name}_chance": 0.0 for name in ("1", "5") for share in SHARES_OF_ROWS}
     chance = np.zeros(guess.shape[1])
     for order in [rng.permutation(len(guess)) for _ in range(DEALS)]:
         for name in ("1", "5"):
             dealt = every & _hits(guess[order], truth, TOLERANCES[name])
-            for share, number in _counts(dealt, missed[name], every).items():
+            for share, number in _counts(dealt, missed[name], hidden).items():
                 rows[f"{share}_{name}_chance"] += number / DEALS
             if name == "1":
                 chance += (dealt & missed[name]).sum(axis=0) / DEALS
     exact, within = ((hit[name] & missed[name]).sum(axis=0) for name in ("exact", "1"))
-    return AtRisk(rows, exact, within, chance, missed["exact"])
+    return AtRisk(_of(rows, hidden), exact, within, chance, missed["exact"])
+
+
+def _of(rows: dict[str, float], hidden: Hits) -> dict[str, float]:
+    """The counts, and of how many columns and rows they are where that is not all; none where nothing is hidden."""
+    columns, there = int(hidden.any(axis=0).sum()), int(hidden.any(axis=1).sum())
+    if not columns:
+        return {}
+    fewer = {"columns": float(columns)} if columns < hidden.shape[1] else {}
+    return rows | fewer | ({"rows": float(there)} if there < len(hidden) else {})
 
 
 def _hits(guess: FloatArray, truth: FloatArray, tolerance: float) -> Hits:
@@ -78,6 +92,7 @@ def _hits(guess: FloatArray, truth: FloatArray, tolerance: float) -> Hits:
 
 def _counts(hit: Hits, missed: Hits, seen: Hits) -> dict[str, int]:
     """Rows of which any, at least half or all columns that were seen are hit, beyond the baseline."""
+    hit, missed = hit & seen, missed & seen
     columns, open_ = seen.sum(axis=1), missed.sum(axis=1)
     found, beyond = hit.sum(axis=1), (hit & missed).sum(axis=1)
     return {

@@ -39,6 +39,9 @@ class Truth:
     kinds: tuple[Kind, ...] = ()  # of the columns
     own_names: tuple[str, ...] = ()  # of the curious parties' own columns
     grids: FloatArray | None = None  # steps of the columns' values, 0 where there is no grid
+    held: tuple[
+        str, ...
+    ] = ()  # what each column is of own columns, where that was looked at; see `scoring.held_columns`
     filled: BoolArray | None = None  # cells that were missing and preparation filled, nobody's data; None if none were
 
     @property
@@ -50,6 +53,23 @@ class Truth:
     def cells(self) -> FloatArray:
         """The values that count: all as a table, or one after the other those that were seen."""
         return self.values if self.filled is None or self.filled.all() else self.values[~self.filled]
+
+    def column(self, j: int) -> FloatArray:
+        """The values of one column that count."""
+        return self.values[:, j] if self.filled is None else self.values[~self.filled[:, j], j]
+
+    def only(self, columns: IntArray) -> Truth:
+        """The truth of some columns."""
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in columns),
+            values=self.values[:, columns],
+            other_rows=self.other_rows[:, columns],
+            kinds=tuple(self.kinds[j] for j in columns) if self.kinds else (),
+            grids=None if self.grids is None else self.grids[columns],
+            held=tuple(self.held[j] for j in columns) if self.held else (),
+            filled=None if self.filled is None else self.filled[:, columns],
+        )
 
 
 @dataclass(frozen=True)
@@ -181,7 +201,8 @@ def _filled(transcript: Transcript, view: View) -> BoolArray | None:
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
     guess = dealt(finite(guess), truth, view)
-    judged = _with_held(replace(_score_columns(guess, truth, view, rng), untried=guess.untried), truth, view)
+    truth = _with_held(truth, view)
+    judged = _told(replace(_score_columns(guess, truth, view, rng), untried=guess.untried), truth, view)
     if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
         # The same for all rows says nothing of any. What differs counts where it is right, whatever the attack's limits.
         judged = replace(judged, columns=tuple(replace(column, claims=0) for column in judged.columns))
@@ -195,20 +216,32 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     return replace(judged, label_accuracy=right, label_baseline=usual / len(truth.label), label_tie=tie)
 
 
-def _with_held(judged: Score, truth: Truth, view: View) -> Score:
-    """The score, with what the curious parties hold of the columns and the label whatever is sent."""
-    names = truth.own_names or tuple(f"own column {i + 1}" for i in range(view.own.shape[1]))
-    words: dict[str, str] = {}
-    if not truth.tiles:
-        held = held_columns(view.own, names, truth.values, grids=truth.grids, filled=truth.filled)
-        words = dict(zip(truth.names, held, strict=True))
-    label = ""
-    if truth.label is not None and view.active not in view.curious:
-        (label,) = held_columns(view.own, names, truth.label[:, None] / max(1, truth.label.max()))
-    columns = tuple(replace(one, held=words[one.name]) if words.get(one.name) else one for one in judged.columns)
-    return replace(
-        judged, columns=columns, label_held=label, filled=0 if truth.filled is None else int(truth.filled.sum())
-    )
+def _with_held(truth: Truth, view: View) -> Truth:
+    """The truth, with what the curious parties hold of its columns whatever is sent; of pixels nobody asks."""
+    if truth.tiles:
+        return truth
+    held = held_columns(view.own, _own_names(truth, view), truth.values, grids=truth.grids, filled=truth.filled)
+    return replace(truth, held=held)
+
+
+def _held_label(truth: Truth, view: View) -> str:
+    """What the label is of the curious parties' own columns, where the active party is not among them."""
+    if truth.label is None or view.active in view.curious:
+        return ""
+    (held,) = held_columns(view.own, _own_names(truth, view), truth.label[:, None] / max(1, truth.label.max()))
+    return held
+
+
+def _own_names(truth: Truth, view: View) -> tuple[str, ...]:
+    return truth.own_names or tuple(f"own column {i + 1}" for i in range(view.own.shape[1]))
+
+
+def _told(judged: Score, truth: Truth, view: View) -> Score:
+    """The score, with what is held already and how many cells were left out."""
+    words = {name: held for name, held in zip(truth.names, truth.held, strict=False) if held}
+    columns = tuple(replace(one, held=words[one.name]) if one.name in words else one for one in judged.columns)
+    filled = 0 if truth.filled is None else int(truth.filled.sum())
+    return replace(judged, columns=columns, label_held=_held_label(truth, view), filled=filled)
 
 
 def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:

@@ -27,7 +27,8 @@ def score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Ge
     prior = without_scores(view)
     guesses = baselines.squared_errors(true, view.own, prior, seen)
     # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
-    risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)), seen)
+    held = np.array([bool(words) for words in truth.held]) if truth.held else None
+    risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)), seen, held)
     error = float(squared.mean(axis=0).mean()) if seen is None else metrics.mean_of(squared, seen)
     totals = {name: metrics.mean_of(cells, seen) for name, cells in guesses.items()}
     low, middle, high = np.quantile(metrics.row_means(squared, seen), [0.05, 0.5, 0.95])

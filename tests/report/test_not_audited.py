@@ -21,6 +21,7 @@ from plumbob.recorded.open_recording import open_recorded
 from plumbob.recorded.seals import DROPPED, dropped_of, seal_dropped
 from plumbob.recorded.tables import federation_of
 from plumbob.report import not_audited
+from plumbob.report.facts import Asked
 from plumbob.report.terminal import print_summary
 from tests.recorded.test_folder import written
 from tests.report import samples
@@ -177,6 +178,6 @@ def test_a_long_list_is_cut_and_names_are_no_markup() -> None:
     assert len(not_audited.listed(many)) == 20
     shown = io.StringIO()
     hostile = replace(many[0], column="[red]\x1b[0m")
-    print_summary(samples.audit(), Console(file=shown, width=200), None, [hostile])
+    print_summary(samples.audit(), Console(file=shown, width=200), None, Asked(dropped=(hostile,)))
     assert "\x1b" not in shown.getvalue()
     assert "[red]" in shown.getvalue()

@@ -15,6 +15,7 @@ from plumbob.federation import FILLED, Federation, split_at_random
 from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.base import opened
 from plumbob.recorded.open_recording import open_recorded
+from plumbob.scoring.ceiling import learnable
 from plumbob.scoring.score import Score, Truth, score, truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript
@@ -109,7 +110,8 @@ def test_people_of_whom_only_filled_cells_are_hit_are_not_recovered() -> None:
     guess = Guess(truth.names, np.where(filled, 0.5, 2.0))
     found = judged(guess, replace(truth, filled=filled), view)
     assert all(column.exact == column.within_10 == 0 and column.rows_exact == 0 for column in found.columns)
-    assert not any(count for name, count in found.rows_at_risk.items() if not name.endswith("chance"))
+    assert found.rows_at_risk["rows"] == (~filled[:, 0]).sum()
+    assert not any(count for name, count in found.rows_at_risk.items() if not name.endswith(("chance", "rows")))
     assert judged(guess, truth, view).columns[0].exact == pytest.approx(0.5, abs=0.01)
 
 
@@ -125,12 +127,35 @@ def test_a_column_of_filled_cells_alone_says_nothing() -> None:
     assert np.isfinite([everything.error, everything.gain, everything.bound, *everything.baselines.values()]).all()
 
 
+def test_ceilings_are_of_the_other_cells() -> None:
+    """What stands in filled cells changes none, columns without them keep theirs, and the label is there once."""
+    view, truth = setting()
+    truth = truth.only(np.arange(3))
+    filled = some(truth.values.shape) & np.array([False, True, True])
+    view = replace(view, active="nobody")
+    truth = replace(truth, label=np.arange(len(filled)) % 2)
+    plain = learnable(view, truth, np.random.default_rng(0))
+    masked = [
+        learnable(view, replace(truth, values=np.where(filled, value, truth.values), filled=filled), rng)
+        for value, rng in ((0.5, np.random.default_rng(0)), (0.9, np.random.default_rng(0)))
+    ]
+    assert masked[0] == masked[1]
+    assert [one.name for one in masked[0]] == [one.name for one in plain]
+    assert [one.rows for one in masked[0]] == [len(filled), *(~filled[:, 1:]).sum(axis=0), len(filled)]
+    taken_for_data = learnable(
+        view, replace(truth, values=np.where(filled, 0.5, truth.values)), np.random.default_rng(0)
+    )
+    for j in (1, 2):
+        assert masked[0][j].full == pytest.approx(plain[j].full, abs=0.1)
+        assert taken_for_data[j].full < plain[j].full - 0.2
+
+
 def federation() -> Federation:
     table = made_table(ROWS)
     return split_at_random(replace(table, filled=some(table.values.shape)), 0.4, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("protocol", ["logistic_regression", "split_training", "secure_boost"])
+@pytest.mark.parametrize("protocol", ["logistic_regression", "secure_boost"])
 def test_what_was_filled_reaches_the_truth_and_no_view(protocol: str, tmp_path: Path) -> None:
     """Of the curious party's own cells neither: it sees its columns as they went into the model."""
     parties = federation()

@@ -204,6 +204,23 @@ def test_scores_say_what_is_held_and_own_columns_go_by_their_names() -> None:
     assert label == ""  # which the active party has anyway
 
 
+def test_held_columns_put_nobody_at_risk() -> None:
+    """Three columns are recovered whole; two of them are the curious party's own."""
+    hidden = np.column_stack([INCOME, np.random.default_rng(1).random(300), 1 - SMOKER])
+    federation = federation_with(hidden, (WEALTH > 0.1).astype(np.int64))
+    log = opened("logistic_regression", federation, federation.rows(np.arange(5)))
+    view = cut(log, THREATS["active"])
+    truth = truth_of(log, view)
+    wrong = truth.values.copy()
+    wrong[:, [1, 3]] += 2.0  # the column that is hidden indeed, and the last party's
+    whole, half = (score(Guess(truth.names, v), truth, view, np.random.default_rng(0)) for v in (truth.values, wrong))
+    assert [bool(column.held) for column in whole.columns] == [True, False, True, False]
+    assert whole.rows_at_risk["columns"] == 2
+    assert whole.rows_at_risk["all_1_hit"] == 300
+    assert not any(n for name, n in half.rows_at_risk.items() if name.endswith("hit"))
+    assert half.columns[0].exact == 1  # which is what the attack did
+
+
 def test_colluding_parties_hold_what_any_of_them_holds() -> None:
     """Here the last party's column is the sum of the bank's and the shop's."""
     base = federation_with(REGION[:, None], (WEALTH > 0.1).astype(np.int64))

@@ -58,6 +58,16 @@ def test_guesses_of_other_people_are_chance() -> None:
     assert counted(truth, truth)["all_1"] > 20 * counted(truth, truth)["all_1_chance"]
 
 
+def test_where_everything_is_held_already_nobody_is_counted() -> None:
+    truth = np.random.default_rng(5).uniform(size=(100, 2))
+    guesses, rng = squared_errors(truth, np.zeros((100, 0))), np.random.default_rng(0)
+    assert at_risk(truth, truth, guesses, rng, held=np.array([True, True])).rows == {}
+    one = at_risk(truth, truth, guesses, rng, held=np.array([True, False]))
+    assert (one.rows["columns"], one.rows["all_1_hit"]) == (1, 100)
+    assert "rows" not in one.rows
+    assert (one.exact > 90).all()
+
+
 def test_constant_columns_and_one_row_are_survived() -> None:
     same = counted(np.ones((5, 2)), np.ones((5, 2)))
     assert {number for name, number in same.items() if not name.endswith("_hit")} == {0.0}
