@@ -165,8 +165,8 @@ def _with_rows(column: ColumnAnswer, ceiling: Ceiling) -> str:
             f"For whoever has complete rows of other people: at most {percent(max(0.0, ceiling.high))} in any column."
         )
     return (
-        f"For whoever has complete rows of other people: {percent(ceiling.gain)} of the {what} of {name}, of which own columns "
-        f"alone explain {percent(ceiling.own)} and the messages bring it to {percent(ceiling.full)}."
+        f"For whoever has complete rows of other people: {100 * ceiling.gain:.0f} points of the {what} of {name} (own columns "
+        f"alone {percent(ceiling.own)}, with the messages {percent(ceiling.full)})."
     )
 
 
