@@ -86,6 +86,16 @@ def test_a_column_that_nobody_attacked_has_neither_floor_nor_bracket() -> None:
     assert drawn(untested, "own")
 
 
+def test_a_leak_that_removes_no_error_has_its_sign() -> None:
+    found = {one.verdict.column: one for one in conclude(samples.every_level()).situations[0].standings}
+    for name in ("recovered for some", "in order"):
+        assert lanes(found[name]).floor == 0
+        (mark,) = drawn(found[name], "mark")
+        assert (mark.get("class") or "").split()[1] == found[name].level.css
+    assert not drawn(found["safe"], "mark")
+    assert not drawn(found["leaking"], "mark")
+
+
 def test_everything_stays_inside_and_is_said_in_words() -> None:
     for one in conclude(samples.capped(samples.audit(), high=0.97)).situations[0].standings:
         root = ElementTree.fromstring(str(bar(one)))
