@@ -14,6 +14,7 @@ from plumbob.app import Result, run_audit
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput, whole
+from plumbob.files import users_paths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,9 +75,9 @@ def audit(
     else:
         chosen = _planned(plan, changes)
     folder = Path(tempfile.mkdtemp(prefix="plumbob-")) / "audit" if out is None else _path("out", out)
-    return run_audit(
-        chosen, folder, workers=workers, frames={_frame_name(name): frame for name, frame in frames.items()}
-    )
+    given = {_frame_name(name): frame for name, frame in frames.items()}
+    with users_paths():
+        return run_audit(chosen, folder, workers=workers, frames=given)
 
 
 def _frame_name(party: str) -> str:

@@ -25,7 +25,7 @@ from plumbob.auditing.planning.matrix import of_plan
 from plumbob.auditing.planning.plan import Plan, check_gate
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
-from plumbob.auditing.planning.pre_training_check import precheck
+from plumbob.auditing.planning.pre_training_check import label_stand_ins, precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
 from plumbob.auditing.running.expand import gaps, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
@@ -34,7 +34,9 @@ from plumbob.auditing.running.schedule import pieces
 from plumbob.auditing.running.store import Store
 from plumbob.auditing.running.work import Extras, Job, keep, transcript_path
 from plumbob.errors import BadInput
-from plumbob.files import write_whole
+from plumbob.federation import Dropped
+from plumbob.files import open_regular, read_regular, read_text, real, write_whole
+from plumbob.files import shown as short
 from plumbob.os_specific import lock
 from plumbob.report import assessment, page
 from plumbob.report import notebook as shown
@@ -62,6 +64,11 @@ class Result:
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
     asked: Asked = field(default_factory=Asked)
+
+    @property
+    def not_audited(self) -> tuple[Dropped, ...]:
+        """Columns of the parties' files that took no part, and why."""
+        return self.asked.dropped
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -175,7 +182,7 @@ def _found(
     if job.extras.transcripts is not None and job.source.alignment is not None:
         keep(job.source.alignment, transcript_path(job.extras.transcripts, "alignment"))
     job.store.opened()
-    if job.store.folder.parent.resolve() == folder.resolve():  # a shared store takes only what it saw computed
+    if real(job.store.folder.parent) == real(folder):  # a shared store takes only what it saw computed
         for finding in (one for one in earlier if one.address in wanted):  # of a store that is gone
             job.store.adopt(finding)
     lines = _Lines(folder, job.store, wanted)
@@ -218,6 +225,7 @@ def _asked(plan: Plan, source: Source) -> Asked:
         matrix=tuple(of_plan(plan)),
         gated=plan.gate is not None,
         sweeps=plan.data.recorded is None,
+        dropped=source.dropped,
     )
 
 
@@ -232,7 +240,7 @@ class _Lines:
     def extend(self) -> None:
         """Add what has come. The store has it on the disk already."""
         for path, content in zip(self._paths, self._ready(), strict=True):
-            with path.open("ab") as file:
+            with open_regular(path, append=True) as file:
                 file.write(content)
 
     def _ready(self) -> tuple[bytes, bytes]:
@@ -245,8 +253,8 @@ class _Lines:
 
 def _mend(path: Path, content: bytes) -> None:
     """Make a file hold this, in its place, for it may be locked; after a crash its end may be missing or torn."""
-    with path.open("ab") as file:
-        here = path.read_bytes()
+    with open_regular(path, append=True) as file:
+        here = read_regular(path)
         if not content.startswith(here):
             file.truncate(0)
             here = b""
@@ -255,9 +263,9 @@ def _mend(path: Path, content: bytes) -> None:
 
 def _check_store(store: Store, folder: Path) -> None:
     """Before anything is made: a store that can be one, and is not the audit's folder itself."""
-    if store.folder.resolve() == folder.resolve():
+    if real(store.folder) == real(folder):
         raise BadInput(f"{folder} cannot be both the audit's folder (--out) and the store (--store); name two")
-    if store.folder.parent.resolve() != folder.resolve():
+    if real(store.folder.parent) != real(folder):
         store.check()
 
 
@@ -268,7 +276,7 @@ def _sheets(gallery: Path | None, findings: list[Finding]) -> dict[str, bytes]:
     paths = {
         finding.key: sheet_path(gallery, finding.address) for finding in findings if finding.score.images is not None
     }
-    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
+    return {name: read_regular(path) for name, path in paths.items() if path.exists()}
 
 
 def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
@@ -281,7 +289,9 @@ def _plan(plan: Plan | dict[str, Any] | Path | str, trust: Trust) -> Plan:
 
 def _cautions(source: Source) -> tuple[str, ...]:
     """What could be told before training, where the parties are fixed."""
-    return tuple(caution.words for caution in precheck(source.federation)) if source.federation is not None else ()
+    if source.federation is None:
+        return ()
+    return tuple(caution.words for caution in (*precheck(source.federation), *label_stand_ins(source.federation)))
 
 
 @contextmanager
@@ -291,13 +301,13 @@ def _claimed(folder: Path, plan: Plan, trust: Trust) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"cannot make the folder {folder}: {_reason(error)}; choose another (--out)") from error
-    with (folder / LINES).open("a") as lines:
+        raise BadInput(f"cannot make the folder {short(folder)}: {_reason(error)}; choose another (--out)") from error
+    with open_regular(folder / LINES, append=True) as lines:
         if not lock(lines):
             raise BadInput(f"another audit is writing to {folder}; wait for it or choose another folder (--out)")
         _check_folder(folder, plan, trust)  # again: somebody may have begun here meanwhile
         kept, text = folder / "plan.yaml", plan.to_yaml(folder)
-        if not kept.exists() or kept.read_text(encoding="utf-8") != text:  # a new audit, or another gate
+        if not kept.exists() or read_text(kept) != text:  # a new audit, or another gate
             write_whole(kept, text)
         yield
 
@@ -371,7 +381,9 @@ def _writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        raise BadInput(f"cannot write to {folder}: {_reason(error)}; what was found before is kept") from error
+        place = Path(error.filename) if isinstance(error.filename, str) else folder
+        place = folder if real(place).is_relative_to(real(folder)) else place  # of a store elsewhere, say so
+        raise BadInput(f"cannot write to {short(place)}: {_reason(error)}; what was found before is kept") from error
 
 
 def _reason(error: OSError) -> str:

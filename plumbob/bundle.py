@@ -23,12 +23,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbob import memory
 from plumbob.errors import BadInput
-from plumbob.files import parse_json
+from plumbob.files import open_regular, parse_json, shown, wrong_path
 
 Array = NDArray[Any]
-LIMIT = 8 * 2**30  # bytes of arrays one bundle may unpack to, unless the caller allows more
 MANIFEST_LIMIT = 64 * 2**20
+COPIES = 3  # of an array in memory at once, while it is checked and scaled
 _FILE_NAME = re.compile(r"[0-9]{6}\.npy")
 _KINDS = "biuf"  # booleans, integers, floats: all a payload ever is
 
@@ -77,13 +78,15 @@ def _writer(path: Path) -> Iterator[Any]:
     part.replace(path)
 
 
-def load(path: Path, limit: int = LIMIT) -> tuple[dict[str, Any], dict[str, Array]]:
+def load(path: Path, limit: int = memory.LIMIT) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read a bundle; refuse members that are missing, changed, oversized or outside it."""
     with _reader(path) as (open_member, size_of):
         manifest = _manifest(path, open_member, size_of)
-        announced = sum(_announced(path, name, entry) for name, entry in manifest["arrays"].items())
+        sizes = [_announced(path, name, entry) for name, entry in manifest["arrays"].items()]
+        announced = sum(sizes)
         if announced > limit:
             raise BadInput(f"{path} declares {announced:,} bytes of arrays, more than the limit of {limit:,}")
+        memory.check(path, announced + COPIES * max(sizes, default=0))
         arrays = {
             name: _read_array(path, name, entry, open_member, size_of) for name, entry in manifest["arrays"].items()
         }
@@ -98,18 +101,23 @@ def _reader(path: Path) -> Iterator[tuple[Any, Any]]:
             member = path / name
             if member.is_symlink():
                 raise BadInput(f"{path}: '{name}' is a link; a bundle must hold its own files")
-            return member.open("rb")
+            return open_regular(member, f"{path}: '{name}'", follow=False)
 
         yield open_member, lambda name: (path / name).lstat().st_size
-    elif path.is_file():
+        return
+    try:
+        file = open_regular(path)
+    except FileNotFoundError as error:
+        raise BadInput(f"{shown(path)} does not exist") from error
+    except OSError as error:
+        raise wrong_path(error) or error from error
+    with file:
         try:
-            archive = zipfile.ZipFile(path)
+            archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
             raise BadInput(f"{path} is not a bundle: neither a folder nor a zip file") from error
         with archive:
             yield archive.open, lambda name: archive.getinfo(name).file_size
-    else:
-        raise BadInput(f"{path} does not exist")
 
 
 def _manifest(path: Path, open_member: Any, size_of: Any) -> dict[str, Any]:

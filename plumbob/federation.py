@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plumbob.errors import BadInput, suggest
 
+FILLED = "filled"  # what a party seals of its columns: which cells were missing, and preparation filled them
 COORDINATOR = "coordinator"  # neutral helper of a protocol; holds no columns, and may be the curious one
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,6 +38,15 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """A column of a party's file that takes no part, so that nothing is found out about it."""
+
+    party: str  # empty where no party is said to hold it
+    column: str
+    why: str  # a few words without values, such as `constant`
+
+
+@dataclass(frozen=True)
 class Table:
     """A prepared table: every feature a number in [0, 1], the label (if it has one) a class index.
 
@@ -53,6 +63,8 @@ class Table:
     notes: tuple[str, ...] = ()  # what preparation did, one sentence each, no raw values
     public: bool = False  # a published data set: pictures of its rows may be shown
     words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`; never part of a report
+    filled: BoolArray | None = None  # cells that were missing and preparation filled, rows x columns; None if none were
+    dropped: tuple[Dropped, ...] = ()  # raw columns that are none of the table's, in the order of the file
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,7 +73,18 @@ class Table:
     def rows(self, index: IntArray) -> Table:
         """The same table with the given rows, in the given order."""
         label = None if self.label is None else self.label[index]
-        return replace(self, values=self.values[index], label=label)
+        filled = None if self.filled is None else self.filled[index]
+        return replace(self, values=self.values[index], label=label, filled=filled)
+
+    def only(self, index: Sequence[int]) -> Table:
+        """The same rows, with some of the columns."""
+        columns, filled = tuple(self.columns[i] for i in index), self.filled
+        return replace(
+            self,
+            columns=columns,
+            values=self.values[:, index],
+            filled=None if filled is None else filled[:, index],
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,17 @@ class Party:
     name: str
     columns: tuple[Column, ...]
     values: FloatArray
+    filled: BoolArray | None = None  # as in a table
+
+    @classmethod
+    def holding(cls, name: str, table: Table) -> Party:
+        """A party with the columns of a table."""
+        return cls(name, table.columns, table.values, table.filled)
+
+    def rows(self, index: IntArray) -> Party:
+        """The same party, restricted to the given rows."""
+        filled = None if self.filled is None else self.filled[index]
+        return replace(self, values=self.values[index], filled=filled)
 
     def __post_init__(self) -> None:
         if self.values.shape[1] != len(self.columns):
@@ -103,6 +137,7 @@ class Federation:
     label: IntArray
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that take no part
 
     def __post_init__(self) -> None:
         names = [party.name for party in self.parties]
@@ -146,7 +181,7 @@ class Federation:
 
     def rows(self, index: IntArray) -> Federation:
         """The same parties, restricted to the given rows."""
-        parties = tuple(replace(party, values=party.values[index]) for party in self.parties)
+        parties = tuple(party.rows(index) for party in self.parties)
         return replace(self, parties=parties, label=self.label[index])
 
 
@@ -179,8 +214,8 @@ def split(table: Table, owners: Mapping[str, Sequence[str]], active: str) -> Fed
                 )
             taken[name] = party
         index = [position[name] for name in names]
-        parties.append(Party(party, tuple(table.columns[i] for i in index), table.values[:, index]))
-    return Federation(tuple(parties), active, table.label, table.classes, table.notes)
+        parties.append(Party.holding(party, table.only(index)))
+    return Federation(tuple(parties), active, table.label, table.classes, table.notes, table.dropped)
 
 
 def shape_of(columns: Sequence[Column]) -> tuple[int, int, int] | None:
@@ -218,7 +253,7 @@ def split_into_tiles(table: Table, count: int, active: str = "server") -> Federa
     for number in range(count):
         index = np.flatnonzero(tile == number)
         parties.append(Party(f"tile_{number + 1}", tuple(table.columns[i] for i in index), table.values[:, index]))
-    return Federation(tuple(parties), active, table.label, table.classes, table.notes)
+    return Federation(tuple(parties), active, table.label, table.classes, table.notes, table.dropped)
 
 
 def split_at_random(table: Table, unknown: float | int, rng: np.random.Generator) -> Federation:

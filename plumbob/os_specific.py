@@ -23,7 +23,7 @@ else:
 _UNIT = 2**20 if sys.platform == "darwin" else 2**10  # in which a system counts the peak: bytes or kilobytes
 
 
-def lock(file: int | IO[str], *, wait: bool = False) -> bool:
+def lock(file: int | IO[str] | IO[bytes], *, wait: bool = False) -> bool:
     """Take the only lock of an open file, until it is closed or the process ends. Whether it could be had."""
     if not _SUPPORTED:
         raise BadInput(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -30,6 +31,10 @@ class Named(Protocol):
 
 Entry = TypeVar("Entry", bound=Named)
 Kind = TypeVar("Kind")
+
+
+class BrokenPackage(UserWarning):
+    """Another package offers something that cannot be used."""
 
 
 class Registry(Mapping[str, Entry], Generic[Entry]):
@@ -57,16 +62,37 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         return f"plumbob.{self.what}s"
 
     @cached_property
-    def _entries(self) -> dict[str, Entry]:
+    def _filled(self) -> tuple[dict[str, Entry], dict[str, str]]:
+        """What there is, and what other packages offer in vain, each with the sentence that says why."""
         own = list(self._own()) if self._in_order else sorted(self._own(), key=lambda one: one.name)
-        offers = [*(("plumbob", entry) for entry in own), *((_package(p), self._loaded(p)) for p in self._foreign())]
-        found: dict[str, tuple[str, Entry]] = {}
-        for package, entry in offers:
-            if entry.name in found:
-                both = " and ".join(f"'{one}'" for one in (found[entry.name][0], package))
-                raise BadInput(f"the {self.what} '{entry.name}' is offered twice, by {both}; uninstall one of them")
-            found[entry.name] = package, entry
-        return {name: entry for name, (_, entry) in found.items()}
+        found: dict[str, Entry] = {}
+        for entry in own:
+            if found.setdefault(entry.name, entry) is not entry:
+                raise BadInput(f"the {self.what} '{entry.name}' is offered twice, by Plumbob itself")
+        holders = dict.fromkeys(found, "plumbob")
+        refused: dict[str, str] = {}
+        for point in self._foreign():
+            package = _package(point)
+            try:
+                entry = self._loaded(point)
+            except BadInput as error:
+                refused[point.name] = str(error)
+                continue
+            if holders.setdefault(entry.name, package) == "plumbob":  # nobody replaces what audits rely on
+                _warn(f"package '{package}' offers the {self.what} '{entry.name}', which is Plumbob's own and stays so")
+            elif found.setdefault(entry.name, entry) is not entry:
+                both = f"'{holders[entry.name]}' and '{package}'"
+                refused[entry.name] = (
+                    f"the {self.what} '{entry.name}' is offered twice, by {both}; uninstall one of them"
+                )
+        for sentence in refused.values():
+            _warn(sentence)
+        taken = {name: entry for name, entry in found.items() if name not in refused or holders[name] == "plumbob"}
+        return taken, refused
+
+    @property
+    def _entries(self) -> dict[str, Entry]:
+        return self._filled[0]
 
     def _foreign(self) -> list[EntryPoint]:
         return sorted(entry_points(group=self.group), key=lambda point: (point.name, point.value))
@@ -85,10 +111,16 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         return entry  # type: ignore[no-any-return]  # an entry point may be anything; `_check` has looked at it
 
     def named(self, name: str) -> Entry:
-        """One of them; a wrong name is answered with the right one."""
-        if name not in self._entries:
-            raise BadInput(f"no {self.what} '{name}'{suggest(name, list(self._entries))}")
-        return self._entries[name]
+        """One of them, by its name or an alias; a wrong name is answered with the right one, a broken one with what is wrong."""
+        entries, refused = self._filled
+        name = self.canonical(name)
+        if name not in entries:
+            raise BadInput(refused.get(name) or f"no {self.what} '{name}'{suggest(name, list(entries))}")
+        return entries[name]
+
+    def canonical(self, name: str) -> str:
+        """The name that an alias stands for, such as `equation_solving` for `ESA`; any other name as it is."""
+        return next((one for one, entry in self._entries.items() if name in getattr(entry, "aliases", ())), name)
 
     def __getitem__(self, name: str) -> Entry:
         return self._entries[name]
@@ -98,6 +130,10 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, BrokenPackage, stacklevel=4)
 
 
 def _package(point: EntryPoint) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob import bundle
+from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray
@@ -289,7 +289,7 @@ class View:
         bundle.save(path, meta, arrays)
 
     @classmethod
-    def load(cls, path: Path, limit: int = bundle.LIMIT, trust: Trust = NO_CODE) -> View:
+    def load(cls, path: Path, limit: int = memory.LIMIT, trust: Trust = NO_CODE) -> View:
         """Read a view back. `trust` says whether networks of other packages that it names may be loaded."""
         meta, arrays = bundle.load(path, limit)
         if meta.get("kind") != "view":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob import bundle
+from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import COORDINATOR as COORDINATOR
@@ -152,7 +152,7 @@ class Transcript:
         bundle.save(Path(path), meta, arrays)
 
     @classmethod
-    def load(cls, path: Path | str, limit: int = bundle.LIMIT) -> Transcript:
+    def load(cls, path: Path | str, limit: int = memory.LIMIT) -> Transcript:
         """Read a transcript and verify its hash chain."""
         path = Path(path)
         meta, arrays = bundle.load(path, limit)

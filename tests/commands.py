@@ -6,48 +6,104 @@ surroundings of its own, and begins where `python -m plumbob` would be three sec
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.imported"])
+PATIENCE = 200.0  # seconds for a command, on a machine that others use as well
+
+
+class Running:
+    """`plumbob WORDS`, begun: the leader of a process group of its own. Its input is empty unless it is told what to read."""
+
+    def __init__(
+        self,
+        *words: str,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        read: str = os.devnull,  # a path, such as that of a terminal
+        write: str = "",  # a path for what it prints, such as that of a pipe; otherwise `result` has it
+    ) -> None:
+        self._words, self._folder = words, TemporaryDirectory()
+        self._out, self._err = Path(self._folder.name, "out"), Path(self._folder.name, "err")
+        streams = (read, write or str(self._out), str(self._err))
+        surroundings = dict(os.environ if env is None else env)
+        self._process = _FORKS.Process(target=_run, args=(words, cwd, surroundings, streams))
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def until(self, seen: Callable[[], bool], timeout: float = PATIENCE) -> bool:
+        """Wait until something is seen, or the command has ended; whether it was seen."""
+        deadline = time.monotonic() + timeout
+        while not (there := seen()) and self.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return there
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has one: a signal's number with a minus, as `subprocess.Popen` says it."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        return self.result(timeout).returncode
+
+    def result(self, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
+        """How it ended and what it printed."""
+        self._process.join(timeout)
+        with self._folder:
+            if (code := self.poll()) is None:
+                self.kill()
+                raise subprocess.TimeoutExpired(self._words, timeout)
+            texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (self._out, self._err)]
+        return subprocess.CompletedProcess(self._words, code, *texts)
+
+    def kill(self) -> None:
+        """End it and its workers."""
+        for end in (os.killpg, os.kill):  # it may not have become the leader of a group yet
+            with suppress(ProcessLookupError):
+                end(self.pid, signal.SIGKILL)
+        self._process.join()
 
 
 def plumbob(
-    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 200
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
-    """`plumbob WORDS` with nothing on its standard input. Workers are started anew, so their commands are, too."""
-    if "--workers" in words:
-        command, nothing = [sys.executable, "-m", "plumbob", *words], subprocess.DEVNULL
-        return subprocess.run(command, capture_output=True, text=True, stdin=nothing, cwd=cwd, env=env, timeout=timeout)
-    with TemporaryDirectory() as streams:
-        out, err = Path(streams, "out"), Path(streams, "err")
-        surroundings = dict(os.environ if env is None else env)
-        process = _FORKS.Process(target=_run, args=(words, cwd, surroundings, out, err))
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(words, timeout)
-        texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (out, err)]
-        return subprocess.CompletedProcess(words, process.exitcode, *texts)
+    """`plumbob WORDS`, from its beginning to its end."""
+    return Running(*words, cwd=cwd, env=env).result(timeout)
 
 
-def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], out: Path, err: Path) -> None:
+def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], streams: tuple[str, str, str]) -> None:
     from plumbob.cli import main
 
-    for number, (path, how) in enumerate(((os.devnull, os.O_RDONLY), (out, os.O_WRONLY), (err, os.O_WRONLY))):
-        os.dup2(os.open(path, how | os.O_CREAT), number)
+    os.setsid()
+    for number, (path, how) in enumerate(zip(streams, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=True)):
+        os.dup2(os.open(path, how | (os.O_CREAT if how else 0)), number)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # multiprocessing has closed it
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(surroundings)
     sys.path[:0] = [str(cwd), *filter(None, surroundings.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["plumbob", *words]
-    main()
+    code: object = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code or 0
+    threading._shutdown()  # what an interpreter does at its end and a fork does not
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(int(str(code)))

@@ -88,9 +88,7 @@ def test_a_result_shows_itself_in_a_notebook_with_names_escaped(result: plumbob.
     verdict = replace(summary.verdicts[0], column="<script>alert(1)</script>")
     judged = result.conclusion.situations[0]
     standing = replace(judged.standings[0], verdict=verdict)
-    risky = replace(
-        result, conclusion=replace(result.conclusion, situations=(replace(judged, standings=(standing,)),))
-    )
+    risky = replace(result, conclusion=replace(result.conclusion, situations=(replace(judged, standings=(standing,)),)))
     assert "<script>" not in risky._repr_html_()
 
 

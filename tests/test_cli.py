@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,7 +21,7 @@ from rich.console import Console
 
 from plumbob import listing
 from plumbob.auditing.planning.plan_file import read_plan
-from tests.commands import plumbob
+from tests.commands import Running, plumbob
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
@@ -99,7 +99,7 @@ def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) 
     plumbob("audit", "plan.yaml", "--out", "one", cwd=tmp_path)
     plumbob("audit", "plan.yaml", "--out", "two", "--workers", "2", cwd=tmp_path)
     whole = (tmp_path / "one" / "findings.jsonl").read_text().splitlines()
-    plumbob("audit", "plan.yaml", "--out", "three", cwd=tmp_path)
+    shutil.copytree(tmp_path / "one", tmp_path / "three")
     store = tmp_path / "three" / "findings.jsonl"
     store.write_text("\n".join(whole[:3]) + "\n" + whole[3][:100])  # as a crash leaves it
     (tmp_path / "three" / "report.html").unlink()
@@ -110,40 +110,41 @@ def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) 
     assert (tmp_path / "three" / "report.html").exists()
 
 
+def begun(folder: Path) -> Running:
+    """A long audit that has made its first finding."""
+    (folder / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 150"))
+    running = Running("audit", "plan.yaml", "--out", "out", cwd=folder)
+    assert running.until(lambda: lines_of(folder / "out") > 0)
+    return running
+
+
+def lines_of(folder: Path) -> int:
+    """How many findings an audit has written."""
+    lines = folder / "findings.jsonl"
+    return lines.read_bytes().count(b"\n") if lines.exists() else 0
+
+
 def test_control_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 300"))
-    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--out", "out"]
-    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    store = tmp_path / "out" / "findings.jsonl"
-    deadline = time.monotonic() + 60
-    while not (store.exists() and store.stat().st_size > 0) and time.monotonic() < deadline:
-        assert running.poll() is None
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
-    assert running.returncode == 130
-    *before, last = errors.splitlines()
+    running = begun(tmp_path)
+    os.kill(running.pid, signal.SIGINT)
+    done = running.result()
+    assert done.returncode == 130
+    *before, last = done.stderr.splitlines()
     assert "finished work is kept" in last
     assert all("--estimate says more" in line for line in before)
-    kept = store.read_text()
-    again = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while store.stat().st_size <= len(kept) and time.monotonic() < deadline:
-        assert again.poll() is None
-    again.send_signal(signal.SIGINT)
-    again.communicate(timeout=60)
-    assert store.read_text().startswith(kept[: kept.rfind("\n") + 1])
+    kept = (tmp_path / "out" / "findings.jsonl").read_text()
+    again = Running("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+    assert again.until(lambda: lines_of(tmp_path / "out") > kept.count("\n"))
+    os.kill(again.pid, signal.SIGINT)
+    again.result()
+    assert (tmp_path / "out" / "findings.jsonl").read_text().startswith(kept[: kept.rfind("\n") + 1])
 
 
 def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 300"))
-    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--out", "out"]
-    first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    store = tmp_path / "out" / "findings.jsonl"
-    deadline = time.monotonic() + 60
-    while not (store.exists() and store.stat().st_size > 0) and time.monotonic() < deadline:
-        assert first.poll() is None
+    first = begun(tmp_path)
     sentence = refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
-    first.send_signal(signal.SIGINT)
-    first.communicate(timeout=60)
+    os.kill(first.pid, signal.SIGINT)
+    first.result()
     assert "another audit is writing" in sentence
 
 
@@ -181,37 +182,32 @@ def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
 
 
-def test_a_reader_who_leaves_is_no_failure(tmp_path: Path) -> None:
-    """As `plumbob list matrix | head` does."""
-    command = [sys.executable, "-m", "plumbob", "list", "claims", "--json"]
-    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert running.stdout is not None
-    running.stdout.close()
-    _, told = running.communicate(timeout=60)
-    assert running.returncode == 0, told
-
-
-def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Path, tmp_path: Path) -> None:
-    """As in `plumbob audit ... | head -1` under `set -o pipefail`: a reader that leaves must not let a leak through."""
+@pytest.fixture
+def unread() -> Iterator[str]:
+    """The path of a pipe whose reader has left, as in `plumbob list matrix | head -1`."""
     reading, writing = os.pipe()
     os.close(reading)
-    words = [
-        sys.executable,
-        "-m",
-        "plumbob",
-        "audit",
-        str(plan),
-        "--out",
-        "out",
-        "--gate",
-        "max_gain<0.01",
-        "--junit",
-        "g.xml",
-    ]
-    done = subprocess.run(words, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=240)
+    yield f"/proc/{os.getpid()}/fd/{writing}"
     os.close(writing)
+
+
+def test_a_reader_who_leaves_is_no_failure(tmp_path: Path, unread: str) -> None:
+    done = Running("list", "claims", "--json", cwd=tmp_path, write=unread).result()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Path, tmp_path: Path, unread: str) -> None:
+    """As under `set -o pipefail`: a reader that leaves must not let a leak through."""
+    words = ("audit", "plan.yaml", "--out", "out", "--gate", "max_gain<0.01", "--junit", "g.xml")
+    done = Running(*words, cwd=tmp_path, write=unread).result()
     assert (done.returncode, done.stderr) == (1, "")
     assert (tmp_path / "g.xml").exists()
+
+
+@pytest.mark.parametrize("words", [("list", "attacks"), ("list", "claims", "--json"), ("--version",)], ids=" ".join)
+def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+    sentence = refused(Running(*words, cwd=tmp_path, write="/dev/full").result())
+    assert sentence == "plumbob: cannot write to standard output: no space left on device\n"
 
 
 def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
@@ -500,13 +496,12 @@ def test_init_refuses_what_cannot_work_and_writes_nothing(tmp_path: Path, spoil,
 def dialogue(*words: str, answers: str, cwd: Path) -> tuple[int, str]:
     """A command at a terminal of its own, with these lines typed."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "plumbob", *words]
-    running = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    os.close(theirs)
+    running = Running(*words, cwd=cwd, read=os.ttyname(theirs))
     os.write(ours, answers.encode())
-    shown, _ = running.communicate(timeout=120)
+    done = running.result()
+    os.close(theirs)
     os.close(ours)
-    return running.returncode, shown.decode()
+    return done.returncode, done.stdout + done.stderr
 
 
 def test_a_dialogue_asks_again_and_takes_defaults(tmp_path: Path) -> None:

@@ -95,7 +95,8 @@ def desk(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store for all commands of the docs, in whatever process they run: pages that show the same audit share it."""
-    return tmp_path_factory.getbasetemp().parent / "plumbob-store-of-the-docs"
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "plumbob-store-of-the-docs"
 
 
 class Reader:

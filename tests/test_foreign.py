@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +19,9 @@ import pytest
 from plumbob.attacks import Attack
 from plumbob.attacks.scores.equation_solving import EquationSolving
 from plumbob.errors import BadInput
-from plumbob.registry import Registry, class_of
+from plumbob.registry import BrokenPackage, Registry, class_of
 from plumbob.threats import Threat
+from tests.commands import plumbob
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = Path(__file__).parent / "foreign" / "plumbob_example"
@@ -56,9 +56,17 @@ def register(site: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
 
 def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """A new process, whose registries have not been read yet."""
-    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
     command = [sys.executable, *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=site, env=surroundings, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, cwd=site, env=surroundings(site), timeout=240)
+
+
+def commanded(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`plumbob WORDS` where the package is installed; no registry has been read in its process, either."""
+    return plumbob(*words, cwd=site, env=surroundings(site))
+
+
+def surroundings(site: Path) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +89,7 @@ def lists(site: Path) -> dict[str, Any]:
 
 
 def test_a_foreign_attack_is_listed(site: Path) -> None:
-    done = python(site, "-m", "plumbob", "list", "attacks", "--json")
+    done = commanded(site, "list", "attacks", "--json")
     assert done.returncode == 0, done.stderr
     (entry,) = [entry for entry in json.loads(done.stdout) if entry["name"] == "column_means"]
     assert entry["paper"] == "example2026"
@@ -111,7 +119,7 @@ def test_the_sweep_tries_a_foreign_defence_last_at_the_settings_it_declares(list
 
 def audited(site: Path, out: str) -> tuple[list[dict[str, Any]], set[str]]:
     """The findings of the plan, and the hashes of the code that made them."""
-    done = python(site, "-m", "plumbob", "audit", "plan.yaml", "--out", out)
+    done = commanded(site, "audit", "plan.yaml", "--out", out)
     assert done.returncode == 0, done.stderr
     found, costs = (
         [json.loads(line) for line in (site / out / name).read_text(encoding="utf-8").splitlines()]
@@ -135,38 +143,87 @@ def test_an_audit_runs_foreign_code_and_keeps_a_hash_of_it(tmp_path: Path) -> No
     assert not codes & changed
 
 
-def test_a_package_that_cannot_be_imported_ends_a_command_with_one_sentence(tmp_path: Path) -> None:
+BROKEN = (
+    "package 'broken-package' offers the attack 'own', which cannot be loaded "
+    "(RuntimeError: no licence); repair or uninstall the package\n"
+)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A package that cannot be imported, beside the example."""
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n", encoding="utf-8")
     register(tmp_path, "broken-package", {"plumbob.attacks": {"own": "broken:Own"}})
-    done = python(tmp_path, "-m", "plumbob", "list", "attacks")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "plumbob: package 'broken-package' offers the attack 'own', which cannot be loaded "
-        "(RuntimeError: no licence); repair or uninstall the package\n"
+    return install(tmp_path)
+
+
+def test_a_package_that_cannot_be_imported_is_a_warning_and_the_rest_is_listed(broken: Path) -> None:
+    done = commanded(broken, "list", "attacks", "--json")
+    assert (done.returncode, done.stderr) == (0, f"plumbob: warning: {BROKEN}")
+    assert {"equation_solving", "column_means"} < {entry["name"] for entry in json.loads(done.stdout)}
+
+
+def test_a_plan_that_names_what_cannot_be_imported_is_refused(broken: Path) -> None:
+    (broken / "plan.yaml").write_text("data: breast\nattacks: [own]\n", encoding="utf-8")
+    done = commanded(broken, "audit", "plan.yaml", "--out", "out")
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"\nplumbob: plan.yaml: {BROKEN}")
+    assert not (broken / "out").exists()
+
+
+def offered(site: Path, monkeypatch: pytest.MonkeyPatch, *places: str) -> Registry[Any]:
+    """A registry that holds ESA, with packages that offer these."""
+    for number, place in enumerate(places):
+        register(site, f"package-{number}", {"plumbob.attacks": {"own": place}})
+    monkeypatch.syspath_prepend(site)
+    return Registry("attack", lambda: [EquationSolving], class_of(Attack))
+
+
+def test_what_is_no_attack_is_refused_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = offered(tmp_path, monkeypatch, "plumbob.attacks:Attack")
+    sentence = "package 'package-0': the entry point 'own' of plumbob.attacks names no attack"
+    with pytest.warns(BrokenPackage, match=f"^{sentence}$"):
+        assert list(fresh) == ["equation_solving"]
+    with pytest.raises(BadInput, match=f"^{sentence}$"):
+        fresh.named("own")
+
+
+def test_nobody_replaces_an_attack_of_plumbob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taker.py").write_text(
+        "from plumbob.attacks.scores.posterior_mean import PosteriorMean\n"
+        "class Own(PosteriorMean): name = 'equation_solving'\n"
     )
+    fresh = offered(tmp_path, monkeypatch, "taker:Own")
+    with pytest.warns(BrokenPackage, match="'package-0' offers the attack 'equation_solving', which is Plumbob's own"):
+        assert fresh.named("equation_solving") is EquationSolving
 
 
-@pytest.mark.parametrize(
-    ("place", "sentence"),
-    [
-        (
-            "plumbob.attacks.scores.equation_solving:EquationSolving",
-            "the attack 'equation_solving' is offered twice, by 'plumbob' and 'other-package'; uninstall one of them",
-        ),
-        (
-            "plumbob.attacks:Attack",
-            "package 'other-package': the entry point 'own' of plumbob.attacks names no attack",
-        ),
-    ],
-)
-def test_an_offer_that_cannot_be_taken_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, sentence: str
+def test_a_broken_attack_with_the_name_of_one_of_plumbob_does_not_hide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(tmp_path, "other-package", {"plumbob.attacks": {"own": place}})
-    monkeypatch.syspath_prepend(tmp_path)
+    register(tmp_path, "broken-package", {"plumbob.attacks": {"equation_solving": "nowhere:Own"}})
+    fresh = offered(tmp_path, monkeypatch)
+    with pytest.warns(BrokenPackage, match="cannot be loaded"):
+        assert fresh.named("equation_solving") is EquationSolving
+
+
+def test_what_two_packages_offer_is_neither_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}_own.py").write_text(
+            "from plumbob.attacks.scores.posterior_mean import PosteriorMean\nclass Own(PosteriorMean): name = 'own'\n"
+        )
+    fresh = offered(tmp_path, monkeypatch, "one_own:Own", "two_own:Own")
+    sentence = "the attack 'own' is offered twice, by 'package-0' and 'package-1'; uninstall one of them"
+    with pytest.warns(BrokenPackage, match=f"^{sentence}$"):
+        assert "own" not in fresh
+    with pytest.raises(BadInput, match=f"^{sentence}$"):
+        fresh.named("own")
+
+
+def test_an_alias_is_the_name_it_stands_for() -> None:
     fresh = Registry("attack", lambda: [EquationSolving], class_of(Attack))
-    with pytest.raises(BadInput, match=f"^{re.escape(sentence)}$"):
-        fresh.named("equation_solving")
+    assert (fresh.canonical("ESA"), fresh.canonical("equation_solving")) == ("equation_solving",) * 2
+    assert fresh.named("ESA") is EquationSolving
 
 
 def test_a_registry_keeps_the_declared_order_where_asked_to() -> None:

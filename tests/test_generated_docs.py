@@ -135,7 +135,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(house: Path, *words: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(house)}
+    environment = os.environ | {"PYTHONPATH": str(house), "PYTEST_ADDOPTS": ""}
     done = subprocess.run(
         [sys.executable, *words], cwd=house, env=environment, capture_output=True, text=True, timeout=180
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers, leak_of
@@ -56,6 +57,14 @@ class Drawing:
     words: str
 
 
+class Run(tuple[Finding, ...]):
+    """The findings of one committed audit; what all defences share is worked out once."""
+
+    @cached_property
+    def frontiers(self) -> list[Frontier]:
+        return frontiers(self)
+
+
 def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawing]:
     """One drawing for every protocol and threat of these findings in which the attack was run without a defence."""
     plain = [finding for finding in findings if finding.defence == "none"]
@@ -84,9 +93,9 @@ def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawin
         yield _drawing(bars, f"{label(attack)} beside other attacks", words)
 
 
-def defence_drawings(findings: Sequence[Finding], defence: str) -> Iterator[Drawing]:
+def defence_drawings(findings: Run, defence: str) -> Iterator[Drawing]:
     """One drawing for every protocol of these findings in which a defence of this name was tried beside none."""
-    for frontier in frontiers(findings):
+    for frontier in findings.frontiers:
         tried = [option for option in frontier.options if re.match(rf"{defence}\b", option.defence)]
         if frontier.reference is None or not tried:
             continue
@@ -158,12 +167,12 @@ def _drawing(bars: Sequence[Bar], title: str, words: str) -> Drawing:
     return Drawing(f'{head} xmlns="http://www.w3.org/2000/svg">{MEASURED_STYLE}{body}\n', words)
 
 
-def committed(docs: Path) -> dict[str, list[Finding]]:
+def committed(docs: Path) -> dict[str, Run]:
     """The findings that charts are drawn from, by run."""
-    return {run: read_findings(docs / "results" / run / "findings.jsonl") for run in RUNS}
+    return {run: Run(read_findings(docs / "results" / run / "findings.jsonl")) for run in RUNS}
 
 
-def drawings(kind: str, name: str, runs: Mapping[str, Sequence[Finding]]) -> list[tuple[str, Drawing]]:
+def drawings(kind: str, name: str, runs: Mapping[str, Run]) -> list[tuple[str, Drawing]]:
     """Every drawing of an attack or a defence, with the run that it is made from."""
     draw = attack_drawings if kind == "attacks" else setting_drawings if name in SETTINGS else defence_drawings
     return [(run, drawing) for run, findings in runs.items() for drawing in draw(findings, name)]

@@ -16,6 +16,8 @@ from plumbob.threats import Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
 NOT_FINITE = "the attack ended in numbers that are not finite"
+# NIST AI 100-2e2025: values worked out from messages made of them; a person's hidden value from what is known of that person
+DATA_RECONSTRUCTION, ATTRIBUTE_INFERENCE = "data reconstruction", "attribute inference"
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Attack(Identified, ABC):
     by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
     addresses: ClassVar[tuple[Kind, ...]] = COLUMNS  # kinds of targets in which it would see a leak
+    nist: ClassVar[str] = DATA_RECONSTRUCTION  # its kind among the privacy attacks of NIST AI 100-2
+    changes_messages: ClassVar[bool] = False  # whether its party hides something in what it sends
     # Of what its seconds are made, by name in `auditing/costing/cost.py`.
     cost_terms: ClassVar[tuple[str, ...]] = ("1", "n", "n d", "n u^2", "n w")
     workload: ClassVar[Workload] = "networks"

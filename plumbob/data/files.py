@@ -7,10 +7,8 @@ UTF-8. Only an empty cell is missing; `?`, `NA` and `unknown` stay text, and `pr
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,17 +18,21 @@ import pandas as pd
 import pyarrow
 from numpy.typing import NDArray
 
-from plumbob.data import memory
+from plumbob import memory
+from plumbob.data import parquet, texts
+from plumbob.data.parquet import MOST_COLUMNS
 from plumbob.errors import BadInput, suggest
+from plumbob.files import parts_of, shown
 
 SEPARATORS = (",", ";", "\t", "|")
+SAMPLE = "read a part of its rows ('sample' in the plan's data, --sample of init) or use a larger machine"
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def read_frame(path: Path | str, *, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table. Columns named in `text` keep their cells as written, so that ids such as `007` stay intact."""
     path, ending = Path(path), ending_of(Path(path))
-    memory.check(path, memory_need(path))
+    memory.check(f"'{path}'", memory_need(path), SAMPLE)
     frame = _read_parquet(path) if ending == ".parquet" else _read_csv(path, _read_bytes(path, ending), text)
     if len(frame) == 0:
         raise BadInput(f"'{path}' has no rows below its header")
@@ -57,7 +59,7 @@ def ending_of(path: Path) -> str:
     """The kind of file, once it is known to exist."""
     ending = next((end for end in sorted(ENDINGS, key=len, reverse=True) if path.name.lower().endswith(end)), None)
     if not path.exists():
-        raise BadInput(f"no file '{path}'{_neighbour(path)}")
+        raise BadInput(f"no file '{shown(path)}'{_neighbour(path)}")
     if path.is_dir():
         raise BadInput(f"'{path}' is a folder; name a file that ends in {', '.join(ENDINGS)}")
     if ending is None:
@@ -66,16 +68,14 @@ def ending_of(path: Path) -> str:
 
 
 def memory_need(path: Path) -> int:
-    """Bytes of memory needed to read the file; errors in a broken file are reported when it is read."""
-    try:
-        return memory.parquet_need(path) if ending_of(path) == ".parquet" else memory.text_need(path)
-    except (OSError, EOFError, zlib.error, pyarrow.ArrowException):
-        return 0
+    """Bytes of memory needed to read the file. What is packed is counted, until it is more than there is room for."""
+    ending = ending_of(path)
+    return parquet.need(path) if ending == ".parquet" else texts.need(path, packed=ending.endswith(".gz"))
 
 
 def frame_of_text(path: Path, data: bytes, text: Sequence[str] = ()) -> pd.DataFrame:
     """A table from text in memory; `path` is for messages."""
-    frame = _read_csv(path, _checked_text(path, data), text)
+    frame = _read_csv(path, texts.checked(path, [data]), text)
     _check_header(path, frame)
     return frame
 
@@ -89,35 +89,15 @@ def _neighbour(path: Path) -> str:
 
 
 def _read_bytes(path: Path, ending: str) -> bytes:
-    try:
-        data = gzip.decompress(path.read_bytes()) if ending.endswith(".gz") else path.read_bytes()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BadInput(f"'{path}' is not a complete gzip file; copy it again") from error
-    except OSError as error:
-        raise BadInput(f"cannot read '{path}': {error.strerror}") from error
-    return _checked_text(path, data)
-
-
-def _checked_text(path: Path, data: bytes) -> bytes:
-    """UTF-8 without a byte-order mark, lines ending in `\\n`, no blank end."""
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"'{path}' is not UTF-8 text (line {line}); save it as UTF-8") from error
-    if b"\0" in data:
-        raise BadInput(f"'{path}' is not a text file: it contains NUL bytes")
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    data = data.lstrip(b"\n").rstrip(b"\n")
-    if not data.strip():
-        raise BadInput(f"'{path}' is empty; expected a header row and rows below it")
-    return data
+    with texts.opened(path, packed=ending.endswith(".gz")) as (text, _):
+        return texts.checked(path, parts_of(text))
 
 
 def _read_csv(path: Path, data: bytes, text: Sequence[str]) -> pd.DataFrame:
-    separator = sniff(data.split(b"\n", 1)[0].decode(), tab_first=path.name.lower().endswith((".tsv", ".tsv.gz")))
+    first = data[: max(data.find(b"\n"), 0) or len(data)]
+    if max(map(first.count, map(str.encode, SEPARATORS))) >= MOST_COLUMNS:
+        raise BadInput(f"'{path}' has more than {MOST_COLUMNS:,} columns, the most that a table may have")
+    separator = sniff(first.decode(), tab_first=path.name.lower().endswith((".tsv", ".tsv.gz")))
     header = [name.strip() for name in next(_rows(data, separator))]
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
@@ -194,10 +174,7 @@ def _spelt(separator: str) -> str:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Parquet by pyarrow; a named index becomes a column again."""
-    try:
-        frame = pd.read_parquet(path)
-    except Exception as error:  # pyarrow's own errors, of many kinds, name offsets and values
-        raise BadInput(f"'{path}' is not a readable Parquet file") from error
+    frame = parquet.read(path)
     named = [name for name in frame.index.names if name is not None]
     frame = frame.reset_index() if named else frame.reset_index(drop=True)
     frame.columns = pd.Index([str(name) for name in frame.columns])

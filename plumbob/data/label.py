@@ -17,6 +17,7 @@ def label_of(
 ) -> RecognisedColumn:
     """The label as class indices (values) and class names (words)."""
     cells = recognise(series, name, where, is_label=True)
+    cells.refuse_infinite(where)
     gaps = int(cells.missing.sum())
     if gaps:
         raise BadInput(f"{where}: label '{name}' has {count(gaps, 'missing value')}; every row needs a class")

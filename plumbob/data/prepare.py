@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from plumbob.data.label import label_of, used_classes
-from plumbob.data.recognise import RecognisedColumn, count, recognise
+from plumbob.data.recognise import DISTINCT, RecognisedColumn, count, recognise
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import BoolArray, Column, FloatArray, Table
+from plumbob.federation import BoolArray, Column, Dropped, FloatArray, Table
 
+IGNORED = "ignored by the plan"
 CHOICES: dict[str, tuple[str, ...]] = {
     "categories": ("ordinal", "onehot", "drop"),
     "missing": ("refuse", "median", "drop_rows", "drop_column"),
@@ -62,6 +63,7 @@ class _Notes:
     where: str
     columns: dict[str, list[str]] = field(default_factory=dict)
     sentences: list[str] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)  # columns, and why
 
     def column(self, decision: str, name: str) -> None:
         self.columns.setdefault(decision, []).append(f"'{name}'")
@@ -94,18 +96,30 @@ def prepare(
     notes = _Notes(where)
     for column in ignore:
         notes.column("ignored as requested", column)
+        notes.dropped[column] = IGNORED
     target = None if label is None else label_of(frame[label], label, label_bins, where, notes.sentence)
     cells = _usable(_features(frame, label, ignore, where), rules, notes)
     cells = _without_gaps(cells, rules, where, notes)
     if rules.missing == "drop_rows":
         cells, target = _drop_rows(cells, target, len(frame), where, notes)
-    columns, values = _encode(cells, rules, notes)
+    columns, values, filled = _encode(cells, rules, notes)
     if not columns:
         raise BadInput(f"{where} has no columns usable as features; {_why_none(notes)}")
     _check_names(columns, where)
     classes = () if target is None else target.words
     codes = None if target is None else target.values.astype(np.int64)
-    return Table(name, tuple(columns), values, codes, classes, notes.all(), words=_spelt(cells, rules))
+    dropped = tuple(Dropped("", column, notes.dropped[column]) for column in frame.columns if column in notes.dropped)
+    return Table(
+        name,
+        tuple(columns),
+        values,
+        codes,
+        classes,
+        notes.all(),
+        words=_spelt(cells, rules),
+        filled=filled,
+        dropped=dropped,
+    )
 
 
 def complete_rows(
@@ -128,6 +142,8 @@ def complete_rows(
 def _checked_frame(frame: pd.DataFrame, label: str | None, ignore: Sequence[str], where: str) -> pd.DataFrame:
     """The frame with its column names as text, checked for the columns that were named."""
     known = [str(column) for column in frame.columns]
+    if label is not None and label in ignore:
+        raise BadInput(f"{where}: 'ignore' names the label '{label}'; remove it from 'ignore' or name another label")
     frame = frame.set_axis(known, axis=1)
     if frame.shape[1] == 0:
         raise BadInput(f"{where} has no columns; expected a header row")
@@ -154,9 +170,10 @@ def _usable(cells: Iterable[RecognisedColumn], rules: Rules, notes: _Notes) -> l
     """Columns that may become features; the others are dropped with a note."""
     kept = []
     for one in cells:
-        reason = _unusable(one, rules)
+        reason, why = _unusable(one, rules)
         if reason:
             notes.column(reason, one.name)
+            notes.dropped[one.name] = why
         else:
             kept.append(one)
             if one.remark:
@@ -164,16 +181,19 @@ def _usable(cells: Iterable[RecognisedColumn], rules: Rules, notes: _Notes) -> l
     return kept
 
 
-def _unusable(cells: RecognisedColumn, rules: Rules) -> str:
+def _unusable(cells: RecognisedColumn, rules: Rules) -> tuple[str, str]:
+    """Why a column cannot be a feature: for the notes, and in short; empty if it can."""
     if cells.kind == "identifier":
-        return "dropped as identifiers"
+        return "dropped as identifiers", "an identifier"
     if cells.kind == "text":
-        return "dropped as free text or keys: too many distinct values for categories"
+        distinct, rows = len(cells.words), int((~cells.missing).sum())
+        why = "free text or a key" if distinct >= DISTINCT * rows else f"too many categories ({distinct:,})"
+        return "dropped as free text or keys: too many distinct values for categories", why
     if cells.kind == "category" and rules.categories == "drop":
-        return "dropped as categories, by the rule 'categories'"
+        return "dropped as categories, by the rule 'categories'", "a category, by the rule 'categories'"
     if cells.kind == "date" and rules.dates == "drop":
-        return "dropped as dates, by the rule 'dates'"
-    return ""
+        return "dropped as dates, by the rule 'dates'", "a date, by the rule 'dates'"
+    return "", ""
 
 
 # missing cells
@@ -189,21 +209,24 @@ def _without_gap(cells: RecognisedColumn, rules: Rules, where: str, notes: _Note
     if not gaps:
         return cells
     if rules.missing == "refuse":
+        cells.refuse_infinite(where)
         raise BadInput(
             f"{where}: column '{cells.name}' has {count(gaps, 'missing value')}; "
             "fill them or set 'missing' to median, drop_rows or drop_column"
         )
     if gaps == len(cells.values):
         notes.column("dropped as empty", cells.name)
+        notes.dropped[cells.name] = "empty"
         return None
     if rules.missing == "drop_column":
         notes.sentence(f"column '{cells.name}' dropped for {count(gaps, 'missing value')}")
+        notes.dropped[cells.name] = "missing values, by the rule 'missing'"
         return None
     if rules.missing == "drop_rows":
         return cells
     how = "the median" if cells.kind in ("number", "date") else "the most frequent value"
     notes.sentence(f"column '{cells.name}': {count(gaps, 'missing value')} filled with {how}")
-    return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values))
+    return replace(cells, values=np.where(cells.missing, _middle(cells), cells.values), filled=cells.missing)
 
 
 def _middle(cells: RecognisedColumn) -> float:
@@ -237,22 +260,27 @@ def _drop_rows(
 # encoding
 
 
-def _encode(cells: list[RecognisedColumn], rules: Rules, notes: _Notes) -> tuple[list[Column], FloatArray]:
-    """The final columns and their values in one array."""
+def _encode(
+    cells: list[RecognisedColumn], rules: Rules, notes: _Notes
+) -> tuple[list[Column], FloatArray, BoolArray | None]:
+    """The final columns, their values in one array, and which of these were filled."""
     cells = [_compact(one) for one in cells]
     kept = [one for one in cells if not _dropped_as_constant(one, rules, notes)]
     columns = [column for one in kept for column in _columns(one, rules, notes)]
     values = np.empty((len(cells[0].values) if cells else 0, len(columns)))
+    filled = np.zeros(values.shape, dtype=np.bool_) if any(one.filled is not None for one in kept) else None
     at = 0
     for one in kept:
+        width = len(one.words) if _is_onehot(one, rules) else 1
         if _is_onehot(one, rules):
-            for code in range(len(one.words)):
+            for code in range(width):
                 values[:, at + code] = one.values == code
-            at += len(one.words)
         else:
             values[:, at] = scale(one.values, columns[at].low, columns[at].high)
-            at += 1
-    return columns, values
+        if filled is not None and one.filled is not None:
+            filled[:, at : at + width] = one.filled[:, None]
+        at += width
+    return columns, values, filled
 
 
 def _spelt(cells: Sequence[RecognisedColumn], rules: Rules) -> dict[str, str]:
@@ -289,6 +317,7 @@ def _dropped_as_constant(cells: RecognisedColumn, rules: Rules, notes: _Notes) -
         notes.column("kept although constant", cells.name)
         return False
     notes.column("dropped as constant", cells.name)
+    notes.dropped[cells.name] = "constant"
     return True
 
 

@@ -62,13 +62,23 @@ class RecognisedColumn:
     values: FloatArray
     words: tuple[str, ...] = ()  # sorted; a value is an index into them
     remark: str = ""  # how it was recognised, where that is not plain
+    filled: BoolArray | None = None  # cells that were missing and have a value now; None if none have
+    infinite: tuple[int, ...] = ()  # rows of cells that are infinite or too large for a number, which are missing too
 
     @property
     def missing(self) -> BoolArray:
         return np.isnan(self.values)
 
+    def refuse_infinite(self, where: str) -> None:
+        """For whom no rule says what to do with missing cells."""
+        if self.infinite:
+            raise BadInput(
+                f"{where}: column '{self.name}' has {count(len(self.infinite), 'infinite value')} (such as inf or 1e400), "
+                f"the first in row {self.infinite[0] + 1:,}; replace them or leave the cells empty"
+            )
+
     def rows(self, keep: BoolArray) -> RecognisedColumn:
-        return replace(self, values=self.values[keep])
+        return replace(self, values=self.values[keep], filled=None if self.filled is None else self.filled[keep])
 
 
 def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = False) -> RecognisedColumn:
@@ -79,7 +89,7 @@ def recognise(series: pd.Series, name: str, where: str, *, is_label: bool = Fals
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return _dates(series, name, "")
     if pd.api.types.is_numeric_dtype(series.dtype):
-        return _numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), name, where)
+        return _numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), name)
     return _words(series, name, where, is_label)
 
 
@@ -114,14 +124,26 @@ def _is_word(cell: object) -> bool:
     return bool(np.isscalar(cell)) and not isinstance(cell, bytes)
 
 
-def _numbers(values: FloatArray, name: str, where: str, remark: str = "") -> RecognisedColumn:
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
-        raise BadInput(
-            f"{where}: column '{name}' has {count(len(infinite), 'infinite value')}, the first in row "
-            f"{infinite[0] + 1:,}; replace them or leave the cells empty"
+def _numbers(values: FloatArray, name: str, remark: str = "", marked: int = 0) -> RecognisedColumn:
+    """A column of numbers. Infinite cells are missing, and so are those `marked` in words; the remark counts both."""
+    infinite = tuple(np.flatnonzero(np.isinf(values)).tolist())
+    remarks = [remark] if remark else []
+    if marked:
+        remarks.append(_marked(marked))
+    if infinite:
+        values = np.where(np.isinf(values), np.nan, values)
+        verb = "is" if len(infinite) == 1 else "are"
+        remarks.append(
+            f"{count(len(infinite), 'cell')} {verb} infinite or too large for a number and counted as missing"
         )
-    return RecognisedColumn(name, "binary" if two_valued(values) else "number", values, (), remark)
+    return RecognisedColumn(
+        name, "binary" if two_valued(values) else "number", values, (), "; ".join(remarks), infinite=infinite
+    )
+
+
+def _marked(cells: int) -> str:
+    verb = "is" if cells == 1 else "are"
+    return f"{count(cells, 'cell')} {verb} marked (such as nan, NA or ?) and counted as missing"
 
 
 def two_valued(values: FloatArray) -> bool:
@@ -135,17 +157,20 @@ def two_valued(values: FloatArray) -> bool:
 def _words(series: pd.Series, name: str, where: str, is_label: bool) -> RecognisedColumn:
     """A text column: numbers or dates stored as text, categories, or free text."""
     codes, raw = pd.factorize(series)
-    words, codes = _merged(codes, [str(word).strip() for word in raw])
+    written = [str(word).strip() for word in raw]
+    nan = int(np.isin(codes, [i for i, word in enumerate(written) if word.lower() == "nan"]).sum())
+    words, codes = _merged(codes, written)
     if not words:
         return RecognisedColumn(name, "number", np.full(len(series), np.nan))
-    numbers = _numbers_in_text(codes, words, name, where, is_label)
+    numbers = _numbers_in_text(codes, words, name, where, is_label, nan)
     if numbers is not None:
         return numbers
     dates = _dates_in_text(codes, words, name)
     if dates is not None:
         return dates
     values = np.where(codes < 0, np.nan, codes.astype(np.float64))
-    return RecognisedColumn(name, _kind_of_words(len(words), int(np.sum(codes >= 0))), values, words)
+    kind = _kind_of_words(len(words), int(np.sum(codes >= 0)))
+    return RecognisedColumn(name, kind, values, words, _marked(nan) if nan else "")
 
 
 def _merged(codes: IntArray, raw: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
@@ -168,7 +193,7 @@ def most_words(rows: int) -> int:
 
 
 def _numbers_in_text(
-    codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool
+    codes: IntArray, words: Sequence[str], name: str, where: str, is_label: bool, nan: int
 ) -> RecognisedColumn | None:
     """Numbers stored as text; numbers mixed with words are an error for the owner to fix."""
     parsed = np.array([_number(word) for word in words] + [np.nan])
@@ -176,8 +201,9 @@ def _numbers_in_text(
     cells = parsed[codes]
     strange = np.isnan(cells) & ~gaps[codes]
     numeric = int(np.sum(~np.isnan(cells)))
+    marked = nan + int(np.sum(gaps[:-1][codes[codes >= 0]]))
     if numeric and not strange.any():
-        return _numbers(cells, name, where, "read as numbers stored as text")
+        return _numbers(cells, name, "read as numbers stored as text", marked)
     spelt = [word for word, gap in zip(words, gaps, strict=False) if not gap]
     if any("," in word for word in spelt) and all(map(_WITH_COMMA.fullmatch, spelt)):
         if all(_THOUSANDS.fullmatch(word) for word in spelt if "," in word):
@@ -187,7 +213,7 @@ def _numbers_in_text(
             )
         # A point in such a column parts thousands.
         pointed = np.array([_number(word.replace(".", "").replace(",", ".")) for word in words] + [np.nan])
-        return _numbers(pointed[codes], name, where, "read as numbers with decimal commas")
+        return _numbers(pointed[codes], name, "read as numbers with decimal commas", marked)
     if is_label:
         return None
     if numeric and numeric >= MOSTLY * (numeric + strange.sum()):

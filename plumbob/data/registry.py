@@ -19,11 +19,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from plumbob import memory
 from plumbob.data.catalogue import DATA_SETS, DataSet
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import Rules, prepare
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Column, Table
+from plumbob.files import open_regular
 from plumbob.lazy_imports import sklearn
 
 
@@ -54,7 +56,8 @@ def load(name: str, *, rules: Rules | None = None) -> Table:
         where=f"data set '{name}'",
         label_bins=entry.label_bins,
     )
-    return replace(table, public=True)
+    # What the published table has besides its features is none of a federation's columns.
+    return replace(table, public=True, dropped=tuple(one for one in table.dropped if one.column not in entry.drop))
 
 
 def pictures_as_table(name: str, pictures: NDArray[np.uint8], labels: NDArray[np.int64]) -> Table:
@@ -133,8 +136,8 @@ def is_intact(path: Path, entry: DataSet) -> bool:
 @lru_cache(maxsize=256)
 def _is_intact(path: Path, _modified: int, _size: int, sha256: str, content: str) -> bool:
     """Cached while the file's time and size stay the same: audits load a data set many times."""
-    with path.open("rb") as stream:
-        if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:
+    with open_regular(path) as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:  # type: ignore[arg-type]  # typeshed wants readinto
             return True
     try:
         return content_digest(path) == content
@@ -170,7 +173,9 @@ def _digest_images(pictures: NDArray[np.uint8], labels: NDArray[np.int64]) -> st
 
 def read_images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as arrays:
+            sizes = [info.file_size for info in arrays.zip.infolist()]
+            memory.check(f"'{path}'", 2 * sum(sizes))
             return arrays["images"].astype(np.uint8, copy=False), arrays["labels"].astype(np.int64, copy=False)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise BadInput(f"'{path}' is not a file of images and labels") from error

@@ -8,7 +8,6 @@ stay together. Without an id column (one file for all parties) the row number is
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +15,22 @@ from functools import reduce
 from itertools import chain, islice
 from itertools import count as counted
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 from numpy.typing import NDArray
 
-from plumbob.data import memory
+from plumbob import memory
+from plumbob.data import parquet, texts
 from plumbob.data.align import canonical
-from plumbob.data.files import ending_of, frame_of_text, memory_need, read_frame, sniff
+from plumbob.data.files import SAMPLE, ending_of, frame_of_text, memory_need, read_frame, sniff
 from plumbob.errors import BadInput, suggest
 
 Hashes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 ROWS_SAMPLED_AT_ONCE = 20_000  # rows looked at together
+LONGEST_LINE = 2**24  # characters of a row
 
 
 def read_sample(
@@ -48,7 +49,7 @@ def read_sample(
         if not told and need <= memory.available():
             frames[name] = read_frame(path, text=text)
             continue
-        memory.check(path, int(need * wanted.mean()))
+        memory.check(f"'{path}'", need * wanted.mean(), SAMPLE)
         read = _sampled_parquet if ending_of(path) == ".parquet" else _sampled_text
         frames[name] = read(path, wanted, text)
     return frames, notes
@@ -57,10 +58,19 @@ def read_sample(
 def _hashes(path: Path, id_column: str | None, seed: int) -> Hashes:
     """A hash for every row of a file; rows with the same id have the same hash."""
     ids = _parquet_ids if ending_of(path) == ".parquet" else _text_ids
+    memory.check(f"to choose a sample, '{path}'", _need_of_rows(path))
     found = [_hashed(batch, seed) for batch in ids(path, id_column)]
     if not found:
         raise BadInput(f"'{path}' has no rows below its header")
     return np.concatenate(found)
+
+
+def _need_of_rows(path: Path) -> float:
+    """Bytes of memory for a hash of every row."""
+    ending = ending_of(path)
+    if ending == ".parquet":
+        return texts.BYTES_PER_ROW * parquet.rows(path)
+    return texts.need(path, packed=ending.endswith(".gz"), sampled=True)
 
 
 def _hashed(ids: Sequence[str], seed: int) -> Hashes:
@@ -80,13 +90,16 @@ def _place(path: Path, header: Sequence[str], id_column: str) -> int:
 
 def _text_rows(path: Path) -> Iterator[list[str]]:
     """The header, then the rows, one at a time."""
-    opened = gzip.open if ending_of(path).endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            first = next((line for line in file if line.strip()), "")
+        with (
+            texts.opened(path, packed=ending_of(path).endswith(".gz")) as (raw, _),
+            io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
+        ):
+            lines = _lines(path, file)
+            first = next((line for line in lines if line.strip()), "")
             separator = sniff(first, tab_first=".tsv" in path.name.lower())
             yield [separator]
-            rows = csv.reader(chain([first], file), delimiter=separator, skipinitialspace=True)
+            rows = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True)
             header = next(rows, [])
             yield [name.strip() for name in header]
             number = 0
@@ -100,8 +113,16 @@ def _text_rows(path: Path) -> Iterator[list[str]]:
                     yield row
     except UnicodeDecodeError as error:
         raise BadInput(f"'{path}' is not UTF-8 text; save it as UTF-8") from error
-    except (csv.Error, OSError, EOFError) as error:
+    except csv.Error as error:
         raise BadInput(f"'{path}' cannot be read as a table; copy it again or save it as CSV") from error
+
+
+def _lines(path: Path, file: TextIO) -> Iterator[str]:
+    """A text line by line; one that is longer than any row would fill the memory before it ends."""
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise BadInput(f"'{path}' has a line of more than {LONGEST_LINE:,} characters, which is no row of a table")
+        yield line
 
 
 def _text_ids(path: Path, id_column: str | None) -> Iterator[list[str]]:
@@ -127,29 +148,17 @@ def _sampled_text(path: Path, wanted: Mask, text: Sequence[str]) -> pd.DataFrame
 # Parquet
 
 
-def _parquet_batches(path: Path, columns: list[str] | None) -> Iterator[pd.DataFrame]:
-    try:
-        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(ROWS_SAMPLED_AT_ONCE, columns=columns):
-            yield batch.to_pandas()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise BadInput(f"'{path}' is not a readable Parquet file") from error
-
-
 def _parquet_ids(path: Path, id_column: str | None) -> Iterator[list[str]]:
     number = counted()
     if id_column is not None:
-        try:
-            header = pyarrow.parquet.ParquetFile(path).schema_arrow.names
-        except (pyarrow.ArrowException, OSError) as error:
-            raise BadInput(f"'{path}' is not a readable Parquet file") from error
-        _place(path, [str(name) for name in header], id_column)
-    for frame in _parquet_batches(path, None if id_column is None else [id_column]):
+        _place(path, parquet.header(path), id_column)
+    for frame in parquet.batches(path, ROWS_SAMPLED_AT_ONCE, None if id_column is None else [id_column]):
         yield [str(next(number)) for _ in range(len(frame))] if id_column is None else canonical(frame[id_column])
 
 
 def _sampled_parquet(path: Path, wanted: Mask, text: Sequence[str]) -> pd.DataFrame:
     kept, begin = [], 0
-    for frame in _parquet_batches(path, None):
+    for frame in parquet.batches(path, ROWS_SAMPLED_AT_ONCE, None):
         kept.append(frame.loc[wanted[begin : begin + len(frame)]])
         begin += len(frame)
     whole = pd.concat(kept, ignore_index=True)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from plumbob.bundle import Array
+from plumbob.defences.guarantee import Guarantee
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified
@@ -48,6 +49,10 @@ class Defence(Identified, ABC):
         """What the attacker knows of the defence: by default all its numbers. A defence is judged with this known."""
         numbers = {key: value for key, value in self.settings.items() if isinstance(value, int | float | bool)}
         return KnownDefences.named(self.name, {key: np.asarray(value) for key, value in numbers.items()})
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """What it promises by differential privacy; by default nothing."""
+        return ()
 
 
 class NoDefence(Defence):
@@ -101,6 +106,9 @@ class Combined(Defence):
 
     def known(self) -> KnownDefences:
         return reduce(or_, (part.known() for part in self.parts), KnownDefences())
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return tuple(promise for part in self.parts for promise in part.guarantees())
 
     def identified(self) -> str:
         return "+".join(part.identified() for part in self.parts)

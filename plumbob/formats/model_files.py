@@ -6,13 +6,12 @@ Data formats are read as data. Pickles are programs: they run only if the user a
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 import struct
 import zipfile
 from pathlib import Path
 
 from plumbob.errors import BadInput
+from plumbob.files import read_regular, shown, wrong_path
 from plumbob.formats.onnx_file import read_onnx
 from plumbob.formats.own_model import OwnModel
 from plumbob.formats.sklearn_estimators import read_pickle, read_skops
@@ -21,7 +20,6 @@ from plumbob.formats.xgboost_file import read_xgboost
 from plumbob.trust import NO_CODE, Trust
 
 LARGEST = 200 * 2**20
-PART = 2**24  # bytes read at a time: a file may grow, or say that it is smaller than it is
 SUFFIXES = (".json", ".ubj", ".onnx", ".pt", ".pth", ".skops", ".pkl", ".pickle", ".joblib")
 PICKLES = (".pkl", ".pickle", ".joblib")
 
@@ -70,29 +68,12 @@ def digest_of(path: Path) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    """All bytes of a regular file. Pipes and devices may never end, so they are opened without blocking, and refused."""
+    """All bytes of a regular file of the size that a model may have."""
     try:
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        try:
-            state = os.fstat(number)
-            if not stat.S_ISREG(state.st_mode):
-                raise BadInput(f"model '{path.name}': expected a file, got a folder, pipe or device")
-            if state.st_size > LARGEST:
-                raise _too_large(path)
-            parts: list[bytes] = []
-            while sum(map(len, parts)) <= LARGEST and (part := os.read(number, PART)):
-                parts.append(part)
-        finally:
-            os.close(number)
+        return read_regular(path, f"model '{path.name}'", most=LARGEST)
     except FileNotFoundError as error:
-        raise BadInput(f"no model file at {path}") from error
-    except (OSError, ValueError) as error:
-        raise BadInput(f"model '{path.name}' cannot be read ({type(error).__name__})") from error
-    data = b"".join(parts)
-    if len(data) > LARGEST:
-        raise _too_large(path)
-    return data
-
-
-def _too_large(path: Path) -> BadInput:
-    return BadInput(f"model '{path.name}': larger than {LARGEST // 2**20} MB, the largest model that can be audited")
+        raise BadInput(f"no model file at {shown(path)}") from error
+    except OSError as error:
+        raise wrong_path(error) or BadInput(f"model '{shown(path.name)}' cannot be read") from error
+    except ValueError as error:
+        raise BadInput(f"model '{shown(path.name)}' cannot be read: no file has such a name") from error

@@ -7,6 +7,7 @@ file lists its types, and only those that skops trusts are created.
 from __future__ import annotations
 
 import io
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from plumbob.protocols.scores.neural_network import Network
 from plumbob.protocols.shared.trees import Plain, Trees, plain
 from plumbob.trust import Trust
 
+MOST_UNPACKED = 400 * 2**20  # bytes of the members of a .skops file
 KNOWN = (
     "LogisticRegression, DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, "
     "GradientBoostingClassifier, HistGradientBoostingClassifier, MLPClassifier, XGBClassifier"
@@ -53,11 +55,20 @@ def read_skops(data: bytes) -> OwnModel:
         import skops.io
     except ImportError as error:
         raise BadInput("reading .skops files needs the package skops: pip install 'plumbob[skops]'") from error
+    check_unpacked(data)
     named = skops.io.get_untrusted_types(data=data)
     strange = [name for name in named if name not in HARMLESS]
     if strange:
         raise BadInput(f"it contains untrusted types, such as {strange[0]}; save it as .onnx")
     return own_of(skops.io.loads(data, trusted=named))
+
+
+def check_unpacked(data: bytes) -> None:
+    """Count what the members of a zip file unpack to: no reader takes more of a member than its entry says."""
+    with zipfile.ZipFile(io.BytesIO(data)) as members:
+        size = sum(member.file_size for member in members.infolist())
+    if size > MOST_UNPACKED:
+        raise BadInput(f"its members unpack to {size:,} bytes, at most {MOST_UNPACKED:,} are read")
 
 
 def own_of(estimator: Any) -> OwnModel:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,8 +30,14 @@ MOST = 50_000_000  # numbers in all tensors together
 
 
 def read_torch(data: bytes, *, trust: Trust) -> OwnModel:
-    """The network in a PyTorch file."""
+    """The network in a PyTorch file. What torch warns of is refused here, or does not matter."""
     _checked_sizes(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _read(data, trust)
+
+
+def _read(data: bytes, trust: Trust) -> OwnModel:
     try:
         loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -114,6 +121,9 @@ def _own(loaded: Any) -> OwnModel:
 
 def _held(name: str, tensor: Any) -> int:
     """How many numbers a tensor has, all of them in its storage: with stride 0, one number could stand for billions."""
+    plain = isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and tensor.device.type == "cpu"
+    if not plain or tensor.is_complex() or tensor.is_quantized or tensor.is_nested:
+        raise BadInput(f"'{name}': expected a plain tensor of real numbers, got another kind")
     count = int(tensor.numel())
     if count * tensor.element_size() > tensor.untyped_storage().nbytes():
         raise BadInput(f"'{name}' declares {count:,} numbers but stores fewer; save it again with torch.save")

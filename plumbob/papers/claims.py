@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from plumbob import __version__
 from plumbob.errors import BadInput
-from plumbob.files import write_whole
+from plumbob.files import parse_json, read_text, write_whole
 
 Scale = Literal["smoke", "paper"]
 Status = Literal["reproduced", "contradicted", "open"]
@@ -72,7 +72,7 @@ def part(name: str, work: Callable[[], Part]) -> Part:
         return work()
     path = kept.with_name(f".{kept.stem}-{name}.part")
     if path.exists():
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = parse_json(read_text(path))
         if raw.pop("version") == __version__:
             shown = {key: base64.b64decode(text) for key, text in raw.pop("sheets").items()}
             return Part(**raw | {"curves": [Curve(**curve) for curve in raw["curves"]]}, sheets=shown)
@@ -120,7 +120,7 @@ class Outcome:
 
     @classmethod
     def read(cls, path: Path) -> Outcome:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = parse_json(read_text(path))
         drawn = tuple(
             ClaimFigure(**figure | {"curves": [Curve(**curve) for curve in figure["curves"]]})
             for figure in raw.pop("figures")

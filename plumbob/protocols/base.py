@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import ClassVar, Literal, Self
 
@@ -12,12 +13,14 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.federation import FILLED, Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols.shared.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
+
+MOST_WEIGHTS = 50_000_000  # of a network that is trained
 
 ASKED = 1_000  # at most so many auxiliary rows are asked about
 ADDS_UP = 1e-4  # how far a row's scores may add up to something else than 1: models may compute in single precision
@@ -83,6 +86,10 @@ class Protocol(Identified, ABC):
 
     def ready(self, rows: int) -> None:
         """Refuse, in one sentence, settings that cannot be trained on that many rows or on this machine."""
+        return
+
+    def fits(self, columns: int, classes: int) -> None:
+        """Refuse, in one sentence, a model of that many columns and classes which is too large."""
         return
 
     @property
@@ -200,7 +207,7 @@ def predict(
     columns = column_positions(federation)
     parts: dict[str, dict[str, Array]] = {}
     for party in federation.parties:
-        log.seal(party.name, "columns", party.values)
+        _seal_columns(log, party)
         parts[party.name] = {
             name: log.send(COORDINATOR, party.name, "setup", 0, name, array)
             for name, array in model.part(columns[party.name]).items()
@@ -245,6 +252,15 @@ def checked(scores: FloatArray, rows: int, classes: int) -> FloatArray:
     return scores
 
 
+def check_weights(where: str, sizes: Sequence[int]) -> None:
+    """Refuse a network of fully connected layers with more weights than an audit trains in reasonable time and memory."""
+    count = sum(before * after for before, after in pairwise(sizes))
+    if count > MOST_WEIGHTS:
+        raise BadInput(
+            f"{where}: these layers have {count:,} weights, at most {MOST_WEIGHTS:,} are trained; use narrower ones"
+        )
+
+
 def all_classes(what: str, label: IntArray, classes: int) -> None:
     """Refuse training rows that lack a class: a model of the others has no scores for it."""
     there = np.unique(label)
@@ -260,11 +276,18 @@ def opened(name: str, federation: Federation, others: Federation) -> Transcript:
     parties = tuple(party.name for party in federation.parties)
     log = Transcript(name, federation.active, parties, federation.features, federation.classes)
     for party in federation.parties:
-        log.seal(party.name, "columns", party.values)
+        _seal_columns(log, party)
     log.seal(federation.active, "label", federation.label)
     log.seal(COORDINATOR, "other rows", others.values)
     log.seal(COORDINATOR, "other labels", others.label)
     return log
+
+
+def _seal_columns(log: Transcript, party: Party) -> None:
+    """What a party holds, and which of it was missing: no message and no view tells the others that."""
+    log.seal(party.name, "columns", party.values)
+    if party.filled is not None:
+        log.seal(party.name, FILLED, party.filled)
 
 
 def note(log: Transcript, party: str, name: str, array: Array) -> None:

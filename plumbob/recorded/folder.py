@@ -7,28 +7,32 @@ it is loaded, nothing is unpickled, no path leads out of the folder, and every e
 from __future__ import annotations
 
 import math
+import os
 import re
 import tokenize
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
-from plumbob import bundle
+from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import Federation
-from plumbob.files import parse_json
+from plumbob.files import open_regular, parse_json, read_text, real, shown
 from plumbob.protocols.base import note, opened
 from plumbob.protocols.embeddings.split_network import SplitNetwork
-from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
+from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_dropped, seal_remarks
 from plumbob.recorded.tables import federation_of
 from plumbob.transcript import COORDINATOR, Transcript
 
 KIND, VERSION = "recording", 1
+MOST_MESSAGES = 50_000  # and notes, each of which is a file
+MOST_PARTIES = 1_000
 PHASES = ("align", "setup", "train", "predict")
 NEEDED = {"kind": str, "version": int, "protocol": str, "active": str, "parties": list, "features": list}
 NEEDED |= {"classes": list, "columns": dict, "label": str, "messages": list}
@@ -43,9 +47,10 @@ def is_recording(path: Path) -> bool:
     return path.is_dir() and manifest.is_file() and "arrays" not in _manifest(path)
 
 
-def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
+def read_recording(path: Path, limit: int = memory.LIMIT) -> Transcript:
     """Read the transcript from the files of a folder."""
     manifest = _manifest(path)
+    _check_count(path, manifest)
     files = _Files(path, limit)
     federation = _federation(path, manifest, files)
     log = opened(SplitNetwork.name, federation, federation.rows(np.zeros(0, dtype=np.int64)))
@@ -73,15 +78,26 @@ def read_recording(path: Path, limit: int = bundle.LIMIT) -> Transcript:
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     seal_remarks(log, federation.notes)
+    seal_dropped(log, federation.dropped)
     return log
+
+
+def _check_count(path: Path, manifest: dict[str, Any]) -> None:
+    """Before a file is opened: how many there are."""
+    messages, notes = manifest.get("messages"), manifest.get("notes")
+    count = len(messages) if isinstance(messages, list) else 0
+    count += sum(len(part) for part in notes.values() if isinstance(part, dict)) if isinstance(notes, dict) else 0
+    if count > MOST_MESSAGES:
+        raise BadInput(
+            f"{path}: {count:,} messages and notes, at most {MOST_MESSAGES:,} are read; record fewer rounds, or only the last"
+        )
 
 
 def _manifest(path: Path) -> dict[str, Any]:
     file = path / "manifest.json"
     try:
-        if file.stat().st_size > bundle.MANIFEST_LIMIT:
-            raise BadInput(f"{path}: manifest.json is larger than {bundle.MANIFEST_LIMIT:,} bytes")
-        manifest = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+        text = read_text(file, f"{shown(path)}: manifest.json", most=bundle.MANIFEST_LIMIT)
+        manifest = parse_json(text, parse_constant=_no_number)
     except OSError as error:
         raise BadInput(f"{path}: manifest.json is missing or cannot be read") from error
     except (ValueError, RecursionError) as error:
@@ -108,9 +124,11 @@ def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federati
     _one_of(f"{path}: active", manifest["active"], parties)
     for name in manifest["columns"]:
         _one_of(f"{path}: columns", name, parties)
-    frames = {}
+    if len(parties) > MOST_PARTIES:
+        raise BadInput(f"{path}: {len(parties):,} parties, at most {MOST_PARTIES:,} are read")
+    frames, features = {}, _features(path, manifest["features"], parties)
     for name in parties:
-        names = _features(path, manifest["features"], name, parties)
+        names = features[name]
         if not names and name == manifest["active"]:
             continue
         if name not in manifest["columns"]:
@@ -124,14 +142,17 @@ def _federation(path: Path, manifest: dict[str, Any], files: _Files) -> Federati
         federation = federation_of(manifest["active"], frames, label, Rules(constant="keep"))
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-    return Federation(federation.parties, federation.active, label.astype(np.int64), tuple(classes), federation.notes)
+    return replace(federation, label=label.astype(np.int64), classes=tuple(classes))
 
 
-def _features(path: Path, features: list[Any], party: str, parties: list[str]) -> list[str]:
+def _features(path: Path, features: list[Any], parties: list[str]) -> dict[str, list[str]]:
+    """The names of each party's columns, in order."""
+    found: dict[str, list[str]] = {name: [] for name in parties}
     for number, entry in enumerate(features):
         _checked_keys(f"{path}: feature {number}", entry, {"party": str, "name": str}, {})
-        _one_of(f"{path}: feature {number}", entry["party"], parties)
-    return [entry["name"] for entry in features if entry["party"] == party]
+        _one_of(f"{path}: feature {number}", entry["party"], found)
+        found[entry["party"]].append(entry["name"])
+    return found
 
 
 def _frame(where: str, files: _Files, file: Any, names: list[str]) -> pd.DataFrame:
@@ -165,20 +186,19 @@ class _Files:
     """The arrays of one folder, up to a limit in bytes."""
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self._folder, self._limit, self._left = folder.resolve(), limit, limit
+        self._folder, self._limit, self._left = real(folder), limit, limit
+        self._room = 0  # bytes of memory that were free when the first large array came
 
     def numbers(self, where: str, name: Any) -> Array:
         """One array of finite numbers."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadInput(f"{where}: expected the name of a .npy file in the folder, got {name!r}"[:300])
         path = self._folder / name
-        if not path.resolve().is_relative_to(self._folder):
+        if not real(path).is_relative_to(self._folder):
             raise BadInput(f"{where}: '{name}' leads out of the folder")
-        if path.exists() and not path.is_file():
-            raise BadInput(f"{where}: '{name}' is not a regular file")
         try:
-            with path.open("rb") as file:
-                self._check(where, name, file, path.stat().st_size)
+            with open_regular(path, f"{where}: '{name}'") as file:
+                self._check(where, name, file, os.fstat(file.fileno()).st_size)
                 array = np.lib.format.read_array(file, allow_pickle=False)
         except OSError as error:
             raise BadInput(f"{where}: '{name}' is missing or cannot be read") from error
@@ -203,4 +223,8 @@ class _Files:
         self._left -= announced
         if self._left < 0:
             raise BadInput(f"{where}: the arrays take more than the limit of {self._limit:,} bytes")
+        need = self._limit - self._left + bundle.COPIES * math.prod(shape) * max(8, kind.itemsize)
+        if need > memory.NEVER_REFUSED_BYTES:
+            self._room = self._room or memory.available()
+            memory.check(f"{where}: the recording up to '{name}'", need, room=self._room)
         file.seek(0)

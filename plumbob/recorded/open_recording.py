@@ -9,9 +9,10 @@ import numpy as np
 from plumbob.attacks import attacks
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.federation import Federation, Party
+from plumbob.federation import FILLED, Federation, Party
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.recorded.folder import is_recording, read_recording
+from plumbob.recorded.seals import dropped_of
 from plumbob.transcript import COORDINATOR, Transcript
 
 
@@ -44,7 +45,10 @@ def federation_in(log: Transcript) -> Federation:
             raise BadInput(f"columns of '{name}': expected shape {(rows, len(features))}, got {shape or 'none'}")
         if part.dtype.kind != "f" or not ((part >= 0) & (part <= 1)).all():
             raise BadInput(f"columns of '{name}': expected numbers from 0 to 1 in every cell")
-        parties.append(Party(name, features, part))
+        filled = log.sealed(name).get(FILLED)
+        if filled is not None and (filled.shape != part.shape or filled.dtype != np.bool_):
+            raise BadInput(f"filled cells of '{name}': expected yes or no for every cell, got {filled.dtype}")
+        parties.append(Party(name, features, part, filled))
     if [feature.party for feature in log.features] != [p.name for p in parties for _ in p.columns]:
         raise BadInput("features: expected them in the order of the parties")
     label = log.sealed(log.active).get("label", np.zeros(rows, dtype=np.int64))
@@ -53,7 +57,7 @@ def federation_in(log: Transcript) -> Federation:
     others = log.sealed(COORDINATOR).get("other rows", np.zeros((0, len(log.features))))
     if others.ndim != 2 or others.shape[1] != len(log.features):
         raise BadInput(f"other rows: expected {len(log.features)} columns, got shape {others.shape}")
-    return Federation(tuple(parties), log.active, label.astype(np.int64), log.classes)
+    return Federation(tuple(parties), log.active, label.astype(np.int64), log.classes, dropped=dropped_of(log))
 
 
 def _check_cut(log: Transcript) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import BadInput, suggest
+from plumbob.federation import Dropped
+from plumbob.files import parse_json
 from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Transcript
 
 REMARKS = "remarks"
+DROPPED = "dropped columns"
 ACCURACY = "test accuracy"
 
 
@@ -26,6 +30,24 @@ def remarks_of(log: Transcript) -> tuple[str, ...]:
     """The sentences that were sealed."""
     text = log.sealed(COORDINATOR).get(REMARKS, np.zeros(0, dtype=np.uint8)).astype(np.uint8).tobytes()
     return tuple(line for line in text.decode(errors="replace").split("\n") if line)
+
+
+def seal_dropped(log: Transcript, dropped: Iterable[Dropped]) -> None:
+    """Columns that take no part, and why."""
+    text = json.dumps([[one.party, one.column, one.why] for one in dropped])
+    log.seal(COORDINATOR, DROPPED, np.frombuffer(text.encode(), dtype=np.uint8))
+
+
+def dropped_of(log: Transcript) -> tuple[Dropped, ...]:
+    """The columns that were sealed as taking no part."""
+    text = log.sealed(COORDINATOR).get(DROPPED, np.frombuffer(b"[]", dtype=np.uint8)).astype(np.uint8).tobytes()
+    try:
+        listed = parse_json(text.decode())
+        if not all(isinstance(word, str) for one in listed for word in one):
+            raise TypeError
+        return tuple(Dropped(party, column, why) for party, column, why in listed)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadInput("columns that take no part: expected party, column and reason of each") from error
 
 
 def seal_accuracy(log: Transcript, share: object) -> None:

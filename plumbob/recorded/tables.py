@@ -7,6 +7,7 @@ the same, up to a constant, and a column of two values is the same column on any
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from plumbob.bundle import Array
 from plumbob.data.prepare import Rules, prepare
 from plumbob.data.recognise import FEW_DISTINCT
 from plumbob.errors import BadInput, suggest
-from plumbob.federation import Federation, IntArray, Party
+from plumbob.federation import Dropped, Federation, IntArray, Party
 
 
 def array_of(values: Any) -> Array:
@@ -49,13 +50,15 @@ def federation_of(active: str, columns: Mapping[str, Any], label: Any, rules: Ru
     codes, classes = classes_of(label)
     parties: list[Party] = []
     notes: list[str] = []
+    dropped: list[Dropped] = []
     if active not in columns:
         parties.append(Party(active, (), np.zeros((len(codes), 0))))
     for name, values in columns.items():
         table = prepare(frame_of(values, f"party '{name}'"), name=name, rules=rules, where=f"party '{name}'")
-        parties.append(Party(name, table.columns, table.values))
+        parties.append(Party.holding(name, table))
         notes += table.notes
-    return Federation(tuple(parties), active, codes, classes, tuple(notes))
+        dropped += [replace(one, party=name) for one in table.dropped]
+    return Federation(tuple(parties), active, codes, classes, tuple(notes), tuple(dropped))
 
 
 def classes_of(label: Any) -> tuple[IntArray, tuple[str, ...]]:

@@ -30,7 +30,7 @@ from plumbob.lazy_imports import torch
 from plumbob.protocols.base import opened
 from plumbob.protocols.embeddings.split_network import ASKED, SplitNetwork
 from plumbob.recorded.row_index import UNKNOWN, Found, RowIndex, agreed, nothing
-from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_remarks
+from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_dropped, seal_remarks
 from plumbob.recorded.tables import array_of, checked_parties, federation_of
 from plumbob.recorded.torch_modules import checked_modules, linear, numbers_of, plain, predicting, table_of, version_of
 from plumbob.transcript import Transcript
@@ -172,6 +172,7 @@ class Tap:
         seal_defence(self._log, {"deeper_cut": {}} if deep else {})
         self.remarks = (*self.remarks, *self._remarked(missing, cells, deep))
         seal_remarks(self._log, self.remarks)
+        seal_dropped(self._log, self.federation.dropped)
         self._done = True
         return self._log
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
-from plumbob.auditing.concluding.judging import LABEL, SHARES, UNPROVEN, Verdict, whole_percent
+from plumbob.auditing.concluding.judging import SHARES, UNPROVEN, Verdict, whole_percent
 from plumbob.auditing.concluding.summarise import Situation, Summary, group
 from plumbob.errors import one_line
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS
 
@@ -27,6 +28,7 @@ LEVEL_WORDS = {
     Level.UNDECIDED: "undecided",
     Level.NOT_TESTED: "not tested",
     Level.NONE: "no leak",
+    Level.HELD: "held already",
 }
 LEVEL_ICONS = {  # as charts draw them
     Level.EXACT: "◆",
@@ -36,6 +38,7 @@ LEVEL_ICONS = {  # as charts draw them
     Level.UNDECIDED: "◐",
     Level.NOT_TESTED: "□",
     Level.NONE: "○",
+    Level.HELD: "≡",
 }
 BASELINES = {
     "uniform": "uniform guess",
@@ -162,6 +165,7 @@ class Answer(_Placed):
             Level.UNDECIDED: "undecided",
             Level.NOT_TESTED: "not tested",
             Level.NONE: f"without a leak above {_limit(self.columns)} %",
+            Level.HELD: "held already by the curious side",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
         said = f"{sentence_list(parts)}." if parts else f"No {self.noun} was unknown."
@@ -206,6 +210,8 @@ def overall(found: Sequence[Answer]) -> str:
         if missing
         else ""
     )
+    if not meant:
+        return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
         return f"Not known: no attack of this plan applies in any of {count(len(meant), 'situation')}"
     told = group(
@@ -218,8 +224,10 @@ def overall(found: Sequence[Answer]) -> str:
 
 def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = "") -> str:
     """How many columns leak and whether the label does; else what is known instead."""
-    columns = [one for one in found if not one.is_label]
-    target = next((one for one in found if one.is_label), None)
+    columns = [one for one in found if not one.is_label and one.level is not Level.HELD]
+    target = next((one for one in found if one.is_label and one.level is not Level.HELD), None)
+    held = sum(one.level is Level.HELD for one in found)
+    where += f"; {count(held, noun)} more {'is' if held == 1 else 'are'} held already" if held else ""
     leaking = sum(one.level.leaks for one in columns)
     label_leaks = target is not None and target.level.leaks
     unknown = _unknown_words(columns, target)
@@ -233,9 +241,11 @@ def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = 
     if unknown:
         return f"Not known: no leak was found, but {unknown}"
     every = [*columns, *([target] if target else [])]
+    if not every:
+        return f"Nothing to learn: {'all' if held > 1 else 'the'} {count(held, noun)} {'are' if held > 1 else 'is'} held already"
     also = " and the label" if target and columns else ""
     what = f"{count(len(columns), noun)}{also}" if columns else "the label"
-    return f"No leak above {_limit(every)} % in {what}"
+    return f"No leak above {_limit(every)} % in {what}{where if held else ''}"
 
 
 def _unknown_words(columns: Sequence[ColumnAnswer], target: ColumnAnswer | None) -> str:

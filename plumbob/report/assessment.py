@@ -1,40 +1,48 @@
-"""The appendix for a data-protection impact assessment: flows, who sees what, risks, measures, residual risk, in plain words.
+"""The appendix for a data-protection impact assessment, in three blocks that are never mixed: declared by the controller,
+measured by the audit, and the risk that follows from both.
 
 Everything is taken from the run: the plan, the parties, the flows of the transcript, the findings. What a tool cannot decide is
-left as a blank for the controller. The page follows the headings of GDPR Art. 35(7) (a) to (d) and holds no value of any row.
+left as a blank for the controller. The page names the parts of GDPR Art. 35(7) (a) to (d) and holds no value of any row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
-from plumbob.auditing.concluding.summarise import Summary
-from plumbob.auditing.planning.matrix import phase
-from plumbob.auditing.planning.plan import Plan
-from plumbob.auditing.running.data_flows import SHUT, Flow, flows_of
-from plumbob.auditing.running.expand import gaps, untried
+from plumbob.auditing.concluding.summarise import Summary, attacked
+from plumbob.auditing.planning.matrix import role
+from plumbob.auditing.running.data_flows import SHUT, Flow
 from plumbob.auditing.running.finding import Finding
-from plumbob.auditing.running.open_data import Source
 from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
-from plumbob.report import protection, severity
-from plumbob.report.answer import Answer, count, label, percent, plain, sentence_list, short
+from plumbob.report import at_most, identifiability, protection, severity, standards
+from plumbob.report.answer import count, label, percent, plain, sentence_list, short
 from plumbob.report.page import POLICY, templates
 from plumbob.report.protection import size
-from plumbob.report.severity import Risk
+from plumbob.report.residual import NOT_TESTED, Pair, Side, Stage, counted, stages
+from plumbob.report.severity import NOT_KNOWN, Risk
+from plumbob.report.subject import Member, Subject, subject
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, Threat
 from plumbob.transcript import COORDINATOR
 
-DEALT = ("active", "passive")  # whom columns are dealt out to at random
+__all__ = ["Member", "Subject", "render", "subject"]
+
 NAMED = 200  # columns of a party that are listed by name
-SHOWN = 300  # columns whose risk stands in the table
+SHOWN = 300  # columns that a table lists
 PHASES = {"align": "matching rows", "setup": "setting up", "train": "training", "predict": "prediction"}
+TONES = {  # by level; the others are not known
+    Level.EXACT: "exact",
+    Level.EXACT_FOR_SOME: "exact",
+    Level.LEAK: "leak",
+    Level.ORDER: "order",
+    Level.NONE: "none",
+    Level.HELD: "none",
+}
 MATCHING = {  # what messages hold that match rows; those of a protocol stand in the glossary of its class
     "psi request": "ids, encrypted, to be compared",
     "psi setup": "ids, encrypted, to be compared",
@@ -42,64 +50,6 @@ MATCHING = {  # what messages hold that match rows; those of a protocol stand in
     "shared ids": "the ids that all parties share",
     "ids": "all ids of a party",
 }
-
-
-@dataclass(frozen=True)
-class Member:
-    """One party: what it brings."""
-
-    name: str
-    active: bool
-    columns: tuple[str, ...]
-    rows: int
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What an assessment needs to know of an audit besides its findings."""
-
-    data: str
-    purpose: str
-    members: tuple[Member, ...]
-    active: str
-    parties: tuple[str, ...]  # as the messages name them
-    dealt: tuple[float, ...]  # shares of columns that were dealt out at random; empty if the parties are given
-    classes: int
-    threats: tuple[Threat, ...]
-    alignment: tuple[Flow, ...]
-    gaps: tuple[str, ...]  # what could not be measured
-    attacks: tuple[str, ...]  # of the plan
-    notes: tuple[str, ...] = ()
-    untrained: tuple[str, ...] = ()  # protocols, as findings name them, of which only the prediction is played
-
-
-def subject(plan: Plan, source: Source) -> Subject:
-    """The subject of a filled plan on its data: names and counts, no values."""
-    federation = source.federation
-    if federation is not None:
-        members = tuple(
-            Member(party.name, party.name == federation.active, tuple(c.name for c in party.columns), len(party.values))
-            for party in federation.parties
-        )
-    else:
-        assert source.table is not None
-        members = (Member("all parties together", True, source.table.names, len(source.table.values)),)
-    missing = [gap.words for gap in gaps(plan)]
-    return Subject(
-        data=source.name,
-        purpose=plan.purpose or "",
-        members=members,
-        active="active" if federation is None else federation.active,
-        parties=DEALT if federation is None else tuple(party.name for party in federation.parties),
-        dealt=() if federation is not None else plan.unknown or (),
-        classes=len(source.classes),
-        threats=tuple(threat.threat() for threat in plan.threats),
-        alignment=() if source.alignment is None else flows_of(source.alignment),
-        gaps=(*missing, *(one.words for one in untried(plan))),
-        attacks=plan.fitting_attacks,
-        notes=source.notes,
-        untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
-    )
 
 
 def render(
@@ -115,39 +65,87 @@ def render(
     found = words.answers(conclusion)
     choices = frontiers(findings, conclusion)
     threats = {threat.name: threat for threat in about.threats}
-    bare = [a for a in found if not words.defended(a.situation.defence)] or found
-    initial = severity.risks(bare, threats)
-    return (
-        templates()
-        .get_template("assessment.html.j2")
-        .render(
-            policy=POLICY,
-            about=about,
-            title=f"Data-protection impact assessment, appendix: {short(about.data)}",
-            members=[*map(_member, about.members), *_helper(about, findings)],
-            dealt=", ".join(percent(share) for share in about.dealt),
-            aligned=[_flow(flow) for flow in about.alignment],
-            flows=_flow_tables(findings, choices),
-            untrained=_untrained(about, findings),
-            views=[view for threat in about.threats for view in _views(about, threat, findings)],
-            overall=words.overall(found),
-            protected=bool(found) and all(words.defended(a.situation.defence) for a in found),
-            initial=[_risk(one) for one in initial[:SHOWN]],
-            left_out=max(0, len(initial) - SHOWN),
-            counts=severity.counts(initial),
-            labelled=any(a.label for a in bare),
-            severity_rule=severity.SEVERITY_RULE,
-            likelihood_rule=severity.LIKELIHOOD_RULE,
-            risk_rule=severity.RISK_RULE,
-            accuracies=_accuracies(summaries),
-            measures=[_measures(choice) for choice in choices],
-            residual=[_residual(choice, found, threats) for choice in choices],
-            evidence=[(words.label(a.situation.protocol), a.learner, words.sure(a)) for a in bare],
-            untested=_untested(about, findings),
-            tone=severity.tone,
-            made=made,
-        )
+    steps = stages(found, choices, threats)
+    page = templates().get_template("assessment.html.j2")
+    return page.render(
+        policy=POLICY,
+        about=about,
+        title=f"Data-protection impact assessment, appendix: {short(about.data)}",
+        overall=words.overall(found),
+        tone=severity.tone,
+        made=made,
+        **_declared(about, findings),
+        **_measured(about, found, findings, choices, steps),
+        **_combined(about, found, findings, choices, steps),
+        accuracies=_accuracies(summaries, steps),
     )
+
+
+def _declared(about: Subject, findings: Sequence[Finding]) -> dict[str, Any]:
+    """What the plan and its data say."""
+    return {
+        "members": [*map(_member, about.members), *_helper(about, findings)],
+        "dealt": ", ".join(percent(share) for share in about.dealt),
+        "curious": [_curious(threat) for threat in about.threats],
+    }
+
+
+def _measured(
+    about: Subject,
+    found: Sequence[words.Answer],
+    findings: Sequence[Finding],
+    choices: Sequence[Frontier],
+    steps: Sequence[Stage],
+) -> dict[str, Any]:
+    """What the messages and the attacks showed."""
+    tested = [a for a in found if a.summaries]
+    bare = [a for a in tested if not words.defended(a.situation.defence)] or tested
+    return {
+        "aligned": [_flow(flow) for flow in about.alignment],
+        "flows": _flow_tables(findings, choices),
+        "untrained": _untrained(about, findings),
+        "views": [view for threat in about.threats for view in _views(about, threat, findings)],
+        "learnt": [_learnt(about, stage, side) for stage in steps for side in stage.sides if side.risks],
+        "criteria": identifiability.criteria(about, steps),
+        "opinion": identifiability.opinion(about, steps),
+        "nist": standards.privacy_attacks(about, found, findings),
+        "evidence": [(label(a.situation.protocol), a.learner, words.sure(a)) for a in bare],
+        "untested": _untested(about, found, findings),
+    }
+
+
+def _combined(
+    about: Subject,
+    found: Sequence[words.Answer],
+    findings: Sequence[Finding],
+    choices: Sequence[Frontier],
+    steps: Sequence[Stage],
+) -> dict[str, Any]:
+    """Severity, likelihood and risk before and after measures, and what the standards make of them."""
+    every = [risk for stage in steps for side in stage.sides for risk in side.risks]
+    return {
+        "means": identifiability.means(about, found, findings),
+        "at_most": at_most.in_short([stage.before if stage.before.tested else stage.after for stage in steps]),
+        "protected": any(stage.after.measure for stage in steps),
+        "initial": counted(stage.before for stage in steps),
+        "labelled": any(risk.column.metric == "labels" for risk in every),
+        "residual": counted(stage.after for stage in steps),
+        "risks": [_stage(stage) for stage in steps],
+        "sources": sentence_list(list(dict.fromkeys(map(role, about.threats)))),
+        "assets": sentence_list(list(dict.fromkeys(label(stage.protocol) for stage in steps))),
+        "severity_rule": severity.SEVERITY_RULE,
+        "likelihood_rule": severity.LIKELIHOOD_RULE,
+        "risk_rule": severity.RISK_RULE,
+        "measures": [_measures(choice) for choice in choices],
+        "clauses": standards.clauses(about, steps, findings),
+        "promises": standards.promises(about, found),
+        "no_promise": standards.NO_PROMISE,
+    }
+
+
+def _curious(threat: Threat) -> dict[str, str]:
+    granted = sentence_list([grant.words for grant in threat.grants]) or "nothing"
+    return {"who": role(threat), "threat": label(threat.name), "granted": granted}
 
 
 def _member(member: Member) -> dict[str, Any]:
@@ -250,26 +248,76 @@ def _content(name: str) -> str:
     return next((glossary[name] for glossary in glossaries if name in glossary), label(name))
 
 
-def _risk(one: Risk) -> dict[str, Any]:
-    column = one.column
+def _learnt(about: Subject, stage: Stage, side: Side) -> dict[str, Any]:
+    """What was learnt of every column with one measure, or with none."""
+    everywhere = set.intersection(*(set(risk.untested) for risk in side.risks))
     return {
-        "column": short(column.verdict.column),
-        "protocol": label(column.situation.protocol),
-        "learner": column.learner,
-        "words": column.words,
-        "severity": one.severity,
-        "likelihood": one.likelihood,
-        "level": one.level,
+        "heading": f"{stage.heading}, {side.words}",
+        "untested": _threats(name for name in side.risks[0].untested if name in everywhere),
+        "rows": [_row(risk, everywhere) for risk in side.risks[:SHOWN]],
+        "left_out": max(0, len(side.risks) - SHOWN),
+        "at_most": at_most.lines(about, side),
     }
 
 
-def _accuracies(summaries: Sequence[Summary]) -> list[tuple[str, str, str]]:
-    """How accurate each model is, for whoever weighs necessity against risk."""
-    told: dict[tuple[str, str], float] = {}
+def _row(risk: Risk, said: Collection[str]) -> dict[str, Any]:
+    """One column; threats of which nothing is known are named where that is not said of all columns."""
+    column = risk.column
+    return {
+        "column": short(column.verdict.column),
+        "words": column.words,
+        "learner": column.learner,
+        "attack": label(column.attack),
+        "untested": _threats(name for name in risk.untested if name not in said),
+        "level": NOT_KNOWN if risk.level == NOT_KNOWN else column.badge,
+        "tone": "unknown" if risk.level == NOT_KNOWN else TONES.get(column.level, "unknown"),
+    }
+
+
+def _threats(names: Iterable[str]) -> str:
+    return sentence_list([label(name) for name in names])
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    """One protocol before and after its measure, column by column."""
+    pairs = stage.pairs
+    return {
+        "heading": stage.heading,
+        "measure": stage.measure,
+        "both": len(stage.sides) > 1,
+        "rows": [_pair(pair) for pair in pairs[:SHOWN]],
+        "left_out": max(0, len(pairs) - SHOWN),
+        "residual": stage.residual,
+        "consultation": stage.consultation,
+    }
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    before = (NOT_TESTED,) * 3 if pair.before is None else _scales(pair.before)
+    after = (NOT_KNOWN,) * 3 if pair.after is None else _scales(pair.after)
+    severities, likelihoods, levels = zip(before, after, strict=True)
+    return {
+        "column": short(pair.column.verdict.column),
+        "risks": levels,
+        "severity": list(dict.fromkeys(severities)),
+        "likelihood": list(dict.fromkeys(likelihoods)),
+    }
+
+
+def _scales(risk: Risk) -> tuple[str, str, str]:
+    return risk.severity, risk.likelihood, risk.shown
+
+
+def _accuracies(summaries: Sequence[Summary], steps: Sequence[Stage]) -> list[tuple[str, str, str]]:
+    """How accurate each model is without a measure and with the recommended one, for whoever weighs necessity against risk."""
+    told: dict[tuple[str, str, str], float] = {}
     for s in summaries:
         if s.model_accuracy is not None:
-            told.setdefault((s.setting.protocol, s.setting.defence), s.model_accuracy)
-    return [(label(protocol), words.defence_words(defence), percent(a)) for (protocol, defence), a in told.items()]
+            told.setdefault((s.setting.data, s.setting.protocol, s.setting.defence), s.model_accuracy)
+    shown = {
+        (stage.data, stage.protocol, side.measure or "none"): (stage, side) for stage in steps for side in stage.sides
+    }
+    return [(stage.heading, side.words, percent(told[key])) for key, (stage, side) in shown.items() if key in told]
 
 
 def _measures(choice: Frontier) -> dict[str, Any]:
@@ -291,30 +339,13 @@ def _measures(choice: Frontier) -> dict[str, Any]:
     return {"heading": protection.place(choice), "advice": protection.advice(choice), "rows": rows}
 
 
-def _residual(choice: Frontier, found: Sequence[Answer], threats: Mapping[str, Threat]) -> dict[str, Any]:
-    """What is left under the recommended measure; without one, what there was."""
-    here = [a for a in found if (a.situation.data, a.situation.protocol) == (choice.data, choice.protocol)]
-    chosen = choice.recommended or "none"
-    left = severity.risks([a for a in here if a.situation.defence == chosen], threats)
-    tried = {a.situation.threat for a in here if a.situation.defence == chosen}
-    missing = [name for name in dict.fromkeys(a.situation.threat for a in here) if name not in tried]
-    return {
-        "heading": protection.place(choice),
-        "measure": words.defence_words(chosen),
-        "counts": severity.counts(left),
-        "rows": [_risk(one) for one in left if one.level != "none found"][:SHOWN],
-        "measured": bool(left),
-        "missing": [label(name) for name in missing],
-        "none": not choice.recommended,
-    }
-
-
-def _untested(about: Subject, findings: Sequence[Finding]) -> list[str]:
+def _untested(about: Subject, found: Sequence[words.Answer], findings: Sequence[Finding]) -> list[str]:
     planned = {threat.name for threat in about.threats}
     ran = {finding.attack for finding in findings}
     others = [f"{label(name)}: {threat.summary}" for name, threat in THREATS.items() if name not in planned]
     idle = sorted(label(name) for name in attacks() if name not in ran)
     said = [f"Not measured: {plain(gap)}." for gap in about.gaps]
+    said += [f"{plain(a.judged.gap.words)}." for a in found if a.judged.gap and not a.judged.counts]
     said += [f"Threat not in the plan: {other}." for other in others]
     if idle:
         said.append(f"Attacks that Plumbob knows and that were not run here: {sentence_list(idle)}.")

@@ -35,17 +35,29 @@ def before_after(choice: Frontier, found: Sequence[Answer]) -> Figure | None:
     drawing = _dumbbells(shown, axis, f"Gain per column without defence and with {defence}")
     rows = tuple((short(a.verdict.column), percent(a.verdict.gain), percent(b.verdict.gain), b.badge) for a, b in pairs)
     header = ("column", "without defence", f"with {defence}", "what remains")
-    return Figure(f"Before and after: {defence}", remains(pairs, defence), (drawing,), header, rows)
+    said = remains(pairs, defence, lost=len(before) - len(shared), label=_label(choice, found))
+    return Figure(f"Before and after: {defence}", said, (drawing,), header, rows)
 
 
-def remains(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], defence: str) -> str:
-    """What is still learnt, in one sentence."""
+def remains(
+    pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]],
+    defence: str,
+    *,
+    lost: int = 0,
+    label: ColumnAnswer | None = None,
+) -> str:
+    """What is still learnt, in one sentence: of columns (`lost` were not judged under the defence) and the label."""
+    target = f" Of the label: {label.words}." if label is not None else ""
+    return f"{_remains(pairs, defence, lost)}{target}"
+
+
+def _remains(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], defence: str, lost: int) -> str:
     leaked = sum(before.level.leaks for before, _ in pairs)
     left = [after for _, after in pairs if after.level.leaks]
     said = f"Without defence {leaked} of {count(len(pairs), 'column')} leak, with {defence} {len(left)}."
-    unknown = sum(not after.level.known for _, after in pairs)
+    unknown = lost + sum(not after.level.known for _, after in pairs)
     if not left and unknown:
-        return f"{said} What remains is not known: {unknown} of {len(pairs)} are undecided or not tested."
+        return f"{said} What remains is not known: {unknown} of {lost + len(pairs)} are undecided or not tested."
     if not left:
         unseen = whole_percent(max(after.verdict.unseen or 0.0 for _, after in pairs))
         return f"{said} What remains: no leak above {unseen} % in any column."
@@ -53,6 +65,13 @@ def remains(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], defence: str) ->
     named = sentence_list([f"{short(c.verdict.column)} ({c.badge}, {percent(c.verdict.gain)})" for c in worst])
     more = f" and {len(left) - len(worst)} more" if len(left) > len(worst) else ""
     return f"{said} What remains: {named}{more}."
+
+
+def _label(choice: Frontier, found: Sequence[Answer]) -> ColumnAnswer | None:
+    """What is known of the label under the recommended defence, at worst."""
+    place = (choice.data, choice.protocol, choice.recommended)
+    under = [a for a in found if (a.situation.data, a.situation.protocol, a.situation.defence) == place]
+    return max((a.label for a in under if a.label is not None), key=lambda one: one.severity, default=None)
 
 
 def _worst(choice: Frontier, defence: str, found: Sequence[Answer]) -> dict[str, ColumnAnswer]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.concluding.summarise import attacked, group
 from plumbob.auditing.running.finding import Finding
 from plumbob.crypto.paillier import RECOMMENDED_KEY
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
@@ -48,7 +48,7 @@ class Encryption:
 def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Encryption]:
     """One answer per training protocol, in the order of the findings."""
     answers = []
-    for protocol, parts in group([f for f in findings if f.encryption], lambda f: f.protocol).items():
+    for protocol, parts in group([f for f in attacked(findings) if f.encryption], lambda f: f.protocol).items():
         cipher = parts[0].encryption
         scenes = [answer for answer in found if answer.situation.protocol == protocol]
         weak = 0 < parts[0].key_bits < RECOMMENDED_KEY

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.ceilings import Ceiling
 from plumbob.auditing.planning.matrix import Block
+from plumbob.federation import Dropped
 from plumbob.report import answer as words
 from plumbob.report import risk
 from plumbob.report.answer import Answer, ColumnAnswer, count, label, percent, sentence_list, short
@@ -24,6 +25,7 @@ class Asked:
     matrix: tuple[Block, ...] = ()  # its protocols against every threat that is known
     gated: bool = False
     sweeps: bool = True  # whether defences can be tried: not on a recorded run
+    dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part
 
     def threat(self, name: str) -> Threat | None:
         """A threat of the plan, or one of those that are known."""

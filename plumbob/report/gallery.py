@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.concluding.summarise import attacked, group
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import charts
 from plumbob.report.answer import defence_words, label, number, percent, short
@@ -68,7 +68,7 @@ def gallery(findings: Sequence[Finding], sheets: Mapping[str, bytes]) -> Gallery
         _exhibit(heading, min(parts, key=lambda f: f.trial), sheets)
         for heading, parts in group(drawn, lambda f: _heading(f, drawn)).items()
     )
-    figures = [*_boxes(drawn), *_paths(drawn), *_losses(findings)]
+    figures = [*_boxes(drawn), *_paths(drawn), *_losses(attacked(findings))]
     sentence = SHOWN if any(exhibit.picture for exhibit in exhibits) else LEFT_OUT if exhibits else ""
     return Gallery(exhibits, tuple(figures), sentence)
 

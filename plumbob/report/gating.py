@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.concluding.summarise import Situation
 from plumbob.auditing.planning.gate import COLUMNS, Breach, Check, Outcome
 from plumbob.report import answer as words
 from plumbob.report.terminal import say
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
 
 SHOWN = 10  # sentences a terminal shows; JSON and JUnit have all

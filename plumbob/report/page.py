@@ -13,15 +13,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from plumbob.auditing.concluding import judging as judge
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
 from plumbob.auditing.concluding.model_quality import unlearnt
-from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.concluding.summarise import Summary, attacked
 from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
-from plumbob.report import bars, figures, protection
+from plumbob.report import bars, figures, not_audited, protection
 from plumbob.report import matrix as matrix_words
 from plumbob.report.answer import Answer, ColumnAnswer, percent, plain
 from plumbob.report.before_after import READ as READ_BEFORE_AFTER
@@ -137,6 +136,7 @@ def _told(about: About) -> dict[str, Any]:
         "question": about.question,
         "gate": None if about.gate is None else gate_section(about.gate),
         "notes": [plain(note) for note in about.notes],
+        "not_audited": not_audited.listed(about.asked.dropped),
         "command": about.command,
         "plan": about.plan,
         "environment": about.environment,

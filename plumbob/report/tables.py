@@ -180,6 +180,8 @@ def _gain_words(column: ColumnAnswer) -> Markup:
         shown, under = percent(verdict.gain), ""
         if column.level in (Level.ORDER, Level.EXACT_FOR_SOME):  # of others the verdict has it
             under = f"{percent(verdict.low)} to {percent(verdict.high)}"
+    elif column.level is Level.HELD:
+        shown, under = "nothing to learn", ""
     elif verdict.unseen is None:
         shown, under = "not known", ""
     else:

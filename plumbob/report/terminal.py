@@ -24,11 +24,12 @@ from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
 from plumbob.report.facts import Asked, facts
 from plumbob.report.next_steps import Step, next_steps
+from plumbob.report.not_audited import headline
 from plumbob.scoring.leak_levels import Level
 
 SHOWN_COLUMNS = 12
 STYLES = {Level.EXACT: "bold red", Level.EXACT_FOR_SOME: "red", Level.LEAK: "yellow", Level.ORDER: "magenta"}
-STYLES |= {Level.UNDECIDED: "cyan", Level.NOT_TESTED: "cyan", Level.NONE: "green"}
+STYLES |= {Level.UNDECIDED: "cyan", Level.NOT_TESTED: "cyan", Level.NONE: "green", Level.HELD: "dim"}
 
 
 def print_summary(
@@ -42,6 +43,8 @@ def print_summary(
     shown = protection.shown(found, choices)
     level = conclusion.level
     say(console, f"{words.LEVEL_ICONS[level]} {words.overall(found)}.", f"bold {STYLES[level]}")
+    if asked.dropped:
+        say(console, f"{headline(asked.dropped)}.")
     for fact in facts(found, asked):
         say(console, f"  {fact.name}: {fact.said}")
     caution = unlearnt(findings)

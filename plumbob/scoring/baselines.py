@@ -7,11 +7,17 @@ true mean, which nobody but scoring knows.
 
 from __future__ import annotations
 
-from plumbob.federation import FloatArray
+import numpy as np
+
+from plumbob.federation import BoolArray, FloatArray
 
 
-def squared_errors(truth: FloatArray, own: FloatArray, no_message: FloatArray | None = None) -> dict[str, FloatArray]:
+def squared_errors(
+    truth: FloatArray, own: FloatArray, no_message: FloatArray | None = None, seen: BoolArray | None = None
+) -> dict[str, FloatArray]:
     """Squared error of every cell under each baseline; for the two random ones its expectation, which is exact.
+
+    The best constant is that of the cells that were seen.
 
     E (U - x)^2 = (1/2 - x)^2 + 1/12 for the uniform guess and (1/2 - x)^2 + 1/16 for N(1/2, 1/4^2).
 
@@ -27,5 +33,9 @@ def squared_errors(truth: FloatArray, own: FloatArray, no_message: FloatArray | 
         errors["own_row_mean"] = (truth - own.mean(axis=1, keepdims=True)) ** 2
     if no_message is not None:
         errors["no_message"] = (truth - no_message) ** 2
-    errors["best_constant"] = (truth - truth.mean(axis=0)) ** 2
+    mean = truth.mean(axis=0)
+    if seen is not None:
+        for j in np.flatnonzero(~seen.all(axis=0) & seen.any(axis=0)):
+            mean[j] = truth[seen[:, j], j].mean()
+    errors["best_constant"] = (truth - mean) ** 2
     return errors

@@ -35,10 +35,11 @@ def score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.
     """Correct branching rate: the share of claimed sides that are true (luo2021, Section VI-A)."""
     claimed = branches.paths[branches.chosen]
     side = np.where(truth.values[:, branches.column] <= branches.threshold, 1, 2).astype(np.int8)
-    spoken = claimed > 0
+    seen = np.ones(side.shape, dtype=np.bool_) if truth.filled is None else ~truth.filled[:, branches.column]
+    spoken = (claimed > 0) & seen
     random_paths = branches.paths[rng.integers(len(branches.paths), size=len(claimed))]
-    random_spoken = random_paths > 0
-    usual = np.where((side == 1).mean(axis=0) >= 0.5, 1, 2)  # known to scoring only
+    random_spoken = (random_paths > 0) & seen
+    usual = np.where(2 * ((side == 1) & seen).sum(axis=0) >= seen.sum(axis=0), 1, 2)  # known to scoring only
     sides = _Sides(
         spoken,
         spoken & (claimed != side),
@@ -56,8 +57,8 @@ def score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.
         baselines=totals,
         gain=total_gain(error, totals),
         r2=0.0,
-        bound=metrics.norm_bound(truth.values),
-        sharp_bound=metrics.sharp_bound(truth.values),
+        bound=metrics.norm_bound(truth.cells),
+        sharp_bound=metrics.sharp_bound(truth.cells),
         attack_accuracy=None,
         constant_accuracy=None,
         row_error_quantiles=(float(low), float(middle), float(high)),
@@ -69,8 +70,8 @@ def score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.
 
 def _branch_columns(branches: Branches, sides: _Sides, truth: Truth, view: View) -> tuple[ColumnScore, ...]:
     """The thresholds of every column by themselves."""
-    own_correlation = metrics.mean_correlation(view.own, truth.values)
-    score_correlation = metrics.mean_correlation(received_scores(view), truth.values)
+    own_correlation = metrics.mean_correlation(view.own, truth.values, truth.seen)
+    score_correlation = metrics.mean_correlation(received_scores(view), truth.values, truth.seen)
     columns = []
     for j, name in enumerate(truth.names):
         mine = branches.column == j

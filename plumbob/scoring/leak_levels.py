@@ -1,7 +1,8 @@
 """The levels of a verdict, from no leak to recovered. Their values are the words of findings, gates and style sheets.
 
-Below `order` nothing was found. Only `none` says that something would have been: an attack that addresses this kind of column
-was run, and neither it nor the ceiling leaves room for more than the limit. `undecided` and `not tested` are not known.
+`held already` are columns that the curious parties can work out from their own, whatever is sent. Below `order` nothing was
+found. Only `none` says that something would have been: an attack that addresses this kind of column was run, and neither it nor
+the ceiling leaves room for more than the limit. `undecided` and `not tested` are not known.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from enum import StrEnum
 class Level(StrEnum):
     """What was learnt about a column or the label; harmless first, in the order of severity."""
 
+    HELD = "held already"
     NONE = "none"
     NOT_TESTED = "not tested"
     UNDECIDED = "undecided"
@@ -45,9 +47,12 @@ _RANKS = {level: rank for rank, level in enumerate(Level)}
 
 
 def worst(levels: Iterable[Level]) -> Level:
-    """The most severe of some levels; of none of them, not tested.
+    """The most severe of some levels, of what is not held already; of none of them, not tested.
 
     >>> worst([Level.ORDER, Level.EXACT, Level.NONE]).value, worst([]).value
     ('exact', 'not tested')
     """
-    return max(levels, key=lambda level: level.rank, default=Level.NOT_TESTED)
+    every = list(levels)
+    if every and all(level is Level.HELD for level in every):
+        return Level.NONE  # there is nothing that they could learn
+    return max(every, key=lambda level: level.rank, default=Level.NOT_TESTED)

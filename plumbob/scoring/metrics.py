@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.correlation import correlations, standardised
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.lazy_imports import sklearn
 
 EXACT_CELL = 1e-6  # a cell this close, in units of its range, counts as recovered
@@ -17,6 +17,22 @@ EXACT_CELL = 1e-6  # a cell this close, in units of its range, counts as recover
 def within(guess: FloatArray, truth: FloatArray, tolerance: float) -> FloatArray:
     """Share of each column's cells guessed to within the given fraction of the range."""
     return np.asarray(np.mean(np.abs(guess - truth) <= tolerance, axis=0))
+
+
+def mean_of(cells: FloatArray, seen: BoolArray | None) -> float:
+    """The mean of all cells, or of those that were seen; 0 where there are none."""
+    if seen is None:
+        return float(cells.mean())
+    return float(cells[seen].mean()) if seen.any() else 0.0
+
+
+def row_means(cells: FloatArray, seen: BoolArray | None) -> FloatArray:
+    """The mean of each row, or of its cells that were seen; rows without one are left out."""
+    if seen is None:
+        return np.asarray(cells.mean(axis=1))
+    counts = seen.sum(axis=1)
+    sums = np.where(seen, cells, 0.0).sum(axis=1)
+    return np.asarray(sums[counts > 0] / counts[counts > 0]) if counts.any() else np.zeros(1)
 
 
 def rank_correlation(guess: FloatArray, truth: FloatArray) -> FloatArray:
@@ -43,10 +59,13 @@ def ranks(values: FloatArray) -> FloatArray:
     return np.where(np.isnan(values).any(axis=0), np.nan, found)
 
 
-def mean_correlation(others: FloatArray, truth: FloatArray) -> FloatArray:
+def mean_correlation(others: FloatArray, truth: FloatArray, seen: BoolArray | None = None) -> FloatArray:
     """Mean absolute Pearson correlation of each true column with the other columns (luo2021, Eq 16 and 17)."""
     if others.shape[1] == 0 or len(truth) < 2:
         return np.zeros(truth.shape[1])
+    if seen is not None:
+        each = [mean_correlation(others[rows], truth[rows, j, None]) for j, rows in enumerate(seen.T)]
+        return np.concatenate(each)
     return np.asarray(np.abs(correlations(others, truth)).mean(axis=0))
 
 

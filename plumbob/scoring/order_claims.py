@@ -19,12 +19,15 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
     if truth.bins is None or orders.bins.shape != truth.bins.shape:
         shape = None if truth.bins is None else truth.bins.shape
         raise ValueError(f"expected claims about bins of shape {shape}, got {orders.bins.shape}")
-    spoken = orders.bins >= 0
+    seen = np.ones(truth.bins.shape, dtype=np.bool_) if truth.filled is None else ~truth.filled
+    spoken = (orders.bins >= 0) & seen
     wrong = spoken & (orders.bins != truth.bins)
-    usual = np.array([np.bincount(column).argmax() for column in truth.bins.T])
+    usual = np.array(
+        [np.bincount(column[there], minlength=1).argmax() for column, there in zip(truth.bins.T, seen.T, strict=True)]
+    )
     usual_wrong = spoken & (truth.bins != usual)
     own_mean = view.own.mean(axis=1) if view.own.shape[1] else np.zeros(len(spoken))
-    own_correlation = metrics.mean_correlation(view.own, truth.values)
+    own_correlation = metrics.mean_correlation(view.own, truth.values, truth.seen)
     columns = []
     for j, name in enumerate(truth.names):
         rows = spoken[:, j]
@@ -61,8 +64,8 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
         baselines={"best_constant": baseline},
         gain=1 - error / baseline if baseline > 0 else 0.0,
         r2=0.0,
-        bound=metrics.norm_bound(truth.values),
-        sharp_bound=metrics.sharp_bound(truth.values),
+        bound=metrics.norm_bound(truth.cells),
+        sharp_bound=metrics.sharp_bound(truth.cells),
         attack_accuracy=None,
         constant_accuracy=None,
         row_error_quantiles=(float(low), float(middle), float(high)),

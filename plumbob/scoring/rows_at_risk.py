@@ -36,24 +36,35 @@ class AtRisk:
     chance_1: FloatArray
     missed: Hits  # cells that no guess without messages hits exactly
 
+    def only(self, rows: Hits, column: int) -> AtRisk:
+        """What is known of one column, in some rows."""
+        here = slice(column, column + 1)
+        return AtRisk({}, self.exact[here], self.within_1[here], self.chance_1[here], self.missed[rows][:, here])
+
 
 def at_risk(
-    guess: FloatArray, truth: FloatArray, baselines: Mapping[str, FloatArray], rng: np.random.Generator
+    guess: FloatArray,
+    truth: FloatArray,
+    baselines: Mapping[str, FloatArray],
+    rng: np.random.Generator,
+    seen: Hits | None = None,
 ) -> AtRisk:
-    """Count; `baselines` are squared errors by cell, as scoring has them."""
-    missed = {name: ~_baseline_hits(truth, baselines, tolerance) for name, tolerance in TOLERANCES.items()}
-    hit = {name: _hits(guess, truth, tolerance) for name, tolerance in TOLERANCES.items()}
+    """Count; `baselines` are squared errors by cell, as scoring has them. Cells that were not seen are none."""
+    every = np.ones(truth.shape, dtype=np.bool_) if seen is None else seen
+    missed = {
+        name: every & ~_baseline_hits(truth, baselines, every, tolerance) for name, tolerance in TOLERANCES.items()
+    }
+    hit = {name: every & _hits(guess, truth, tolerance) for name, tolerance in TOLERANCES.items()}
     rows: dict[str, float] = {}
     for name in ("1", "5"):
-        rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name]).items()}
-        every = np.ones_like(missed[name])
-        rows |= {f"{share}_{name}_hit": float(n) for share, n in _counts(hit[name], every).items()}
+        rows |= {f"{share}_{name}": float(n) for share, n in _counts(hit[name], missed[name], every).items()}
+        rows |= {f"{share}_{name}_hit": float(n) for share, n in _counts(hit[name], every, every).items()}
     rows |= {f"{share}_{name}_chance": 0.0 for name in ("1", "5") for share in SHARES_OF_ROWS}
     chance = np.zeros(guess.shape[1])
     for order in [rng.permutation(len(guess)) for _ in range(DEALS)]:
         for name in ("1", "5"):
-            dealt = _hits(guess[order], truth, TOLERANCES[name])
-            for share, number in _counts(dealt, missed[name]).items():
+            dealt = every & _hits(guess[order], truth, TOLERANCES[name])
+            for share, number in _counts(dealt, missed[name], every).items():
                 rows[f"{share}_{name}_chance"] += number / DEALS
             if name == "1":
                 chance += (dealt & missed[name]).sum(axis=0) / DEALS
@@ -65,9 +76,9 @@ def _hits(guess: FloatArray, truth: FloatArray, tolerance: float) -> Hits:
     return np.asarray(np.abs(guess - truth) <= tolerance)
 
 
-def _counts(hit: Hits, missed: Hits) -> dict[str, int]:
-    """Rows of which any, at least half or all columns are hit, beyond the baseline."""
-    columns, open_ = hit.shape[1], missed.sum(axis=1)
+def _counts(hit: Hits, missed: Hits, seen: Hits) -> dict[str, int]:
+    """Rows of which any, at least half or all columns that were seen are hit, beyond the baseline."""
+    columns, open_ = seen.sum(axis=1), missed.sum(axis=1)
     found, beyond = hit.sum(axis=1), (hit & missed).sum(axis=1)
     return {
         name: int(((beyond > 0) & (beyond >= share * open_) & (found >= share * columns)).sum())
@@ -75,11 +86,12 @@ def _counts(hit: Hits, missed: Hits) -> dict[str, int]:
     }
 
 
-def _baseline_hits(truth: FloatArray, baselines: Mapping[str, FloatArray], tolerance: float) -> Hits:
+def _baseline_hits(truth: FloatArray, baselines: Mapping[str, FloatArray], seen: Hits, tolerance: float) -> Hits:
     """Cells that the best guess without messages hits, column by column."""
     cells = [np.sqrt(errors) <= tolerance for errors in baselines.values()]
-    cells.append(np.abs(truth - crowded(truth, tolerance)) <= tolerance * (1 + 1e-9))
-    counts = np.stack([one.sum(axis=0) for one in cells])
+    centre = [crowded(column[there, None], tolerance)[0] for column, there in zip(truth.T, seen.T, strict=True)]
+    cells.append(np.abs(truth - np.array(centre)) <= tolerance * (1 + 1e-9))
+    counts = np.stack([(one & seen).sum(axis=0) for one in cells])
     best = counts.argmax(axis=0)
     return np.stack([cells[best[j]][:, j] for j in range(truth.shape[1])], axis=1)
 
@@ -90,6 +102,8 @@ def crowded(truth: FloatArray, tolerance: float) -> FloatArray:
     >>> crowded(np.array([[0.0], [0.0], [0.5], [1.0]]), 0.01).tolist()
     [0.01]
     """
+    if not len(truth):
+        return np.zeros(truth.shape[1])
     ordered = np.sort(truth, axis=0)
     ends = [np.searchsorted(column, column + 2 * tolerance, side="right") for column in ordered.T]
     starts = [int((end - np.arange(len(end))).argmax()) for end in ends]

@@ -10,14 +10,12 @@ from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import FILLED, BoolArray, FloatArray, IntArray
 from plumbob.kinds import Kind, kind_of
-from plumbob.scoring import baselines, metrics
-from plumbob.scoring.ceiling import ColumnCeiling
-from plumbob.scoring.evidence import Evidence, effective_rows, evidence, label_tie
-from plumbob.scoring.fixed_guess import fixed_hits
+from plumbob.scoring.column_ceiling import ColumnCeiling
+from plumbob.scoring.evidence import label_tie
+from plumbob.scoring.held_columns import held_columns
 from plumbob.scoring.images import ImageScore, Tile, image_score, tiles_of
-from plumbob.scoring.rows_at_risk import AtRisk, at_risk
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 
@@ -37,6 +35,19 @@ class Truth:
     label: IntArray | None = None  # the rows' classes, where the active party put them away
     tiles: tuple[Tile, ...] = ()  # of pictures: what each party holds of them
     kinds: tuple[Kind, ...] = ()  # of the columns
+    own_names: tuple[str, ...] = ()  # of the curious parties' own columns
+    grids: FloatArray | None = None  # steps of the columns' values, 0 where there is no grid
+    filled: BoolArray | None = None  # cells that were missing and preparation filled, nobody's data; None if none were
+
+    @property
+    def seen(self) -> BoolArray | None:
+        """The other cells, which scoring counts; None if that is all of them."""
+        return None if self.filled is None else ~self.filled
+
+    @property
+    def cells(self) -> FloatArray:
+        """The values that count: all as a table, or one after the other those that were seen."""
+        return self.values if self.filled is None or self.filled.all() else self.values[~self.filled]
 
 
 @dataclass(frozen=True)
@@ -76,13 +87,14 @@ class ColumnScore:
     fixed_1: float | None = None  # share of cells that the best constant hits to within 1, 5, 10 % of the range
     fixed_5: float | None = None
     fixed_10: float | None = None
+    held: str = ""  # what it is of the curious parties' own columns, such as "a copy of 'income'"; empty if nothing
 
 
 @dataclass(frozen=True)
 class Score:
     """One guess, judged. `error` is the MSE per feature (Eq 10), 1 - CBR for branches, or the share of wrong bins."""
 
-    metric: str  # values, branches or orders
+    metric: str  # values, branches or orders; ceiling where no attack is judged
     error: float
     baselines: dict[str, float]
     gain: float
@@ -103,6 +115,8 @@ class Score:
         default_factory=dict
     )  # counts of rows, see `scoring.rows`; empty if not counted
     untried: str = ""  # what the attack does not handle here, so that finding nothing means nothing
+    label_held: str = ""  # what the label is of the curious parties' own columns, where the active party is not curious
+    filled: int = 0  # cells that preparation filled: they are left out of everything that is counted
     ceilings: tuple[ColumnCeiling, ...] = ()  # of a ceiling, which is of no attack
 
 
@@ -122,13 +136,36 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     label = transcript.sealed(transcript.active).get("label")
     features = [transcript.features[i] for i in view.unknown]
     kinds = tuple(kind_of(values[:, i], f.column.grid) for i, f in zip(view.unknown, features, strict=True))
-    return Truth(names, values[:, view.unknown], other, other_labels, bins, label, tiles_of(features), kinds)
+    mine = [transcript.features[i] for i in view.known]
+    several = len({feature.party for feature in mine}) > 1
+    return Truth(
+        names,
+        values[:, view.unknown],
+        other,
+        other_labels,
+        bins,
+        label,
+        tiles_of(features),
+        kinds,
+        own_names=tuple(feature.name if several else feature.column.name for feature in mine),
+        grids=np.array([feature.column.grid for feature in features]),
+        filled=_filled(transcript, view),
+    )
+
+
+def _filled(transcript: Transcript, view: View) -> BoolArray | None:
+    """Which cells of the unknown columns preparation filled; None if it filled none."""
+    sealed = [transcript.sealed(party) for party in transcript.parties]
+    if not any(FILLED in state for state in sealed):
+        return None
+    filled = np.hstack([state.get(FILLED, np.zeros(state["columns"].shape, dtype=np.bool_)) for state in sealed])
+    return filled[:, view.unknown] if filled[:, view.unknown].any() else None
 
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
     guess = dealt(finite(guess), truth, view)
-    judged = replace(_score_columns(guess, truth, view, rng), untried=guess.untried)
+    judged = _with_held(replace(_score_columns(guess, truth, view, rng), untried=guess.untried), truth, view)
     if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
         # The same for all rows says nothing of any. What differs counts where it is right, whatever the attack's limits.
         judged = replace(judged, columns=tuple(replace(column, claims=0) for column in judged.columns))
@@ -142,9 +179,25 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     return replace(judged, label_accuracy=right, label_baseline=usual / len(truth.label), label_tie=tie)
 
 
+def _with_held(judged: Score, truth: Truth, view: View) -> Score:
+    """The score, with what the curious parties hold of the columns and the label whatever is sent."""
+    names = truth.own_names or tuple(f"own column {i + 1}" for i in range(view.own.shape[1]))
+    words: dict[str, str] = {}
+    if not truth.tiles:
+        held = held_columns(view.own, names, truth.values, grids=truth.grids, filled=truth.filled)
+        words = dict(zip(truth.names, held, strict=True))
+    label = ""
+    if truth.label is not None and view.active not in view.curious:
+        (label,) = held_columns(view.own, names, truth.label[:, None] / max(1, truth.label.max()))
+    columns = tuple(replace(one, held=words[one.name]) if words.get(one.name) else one for one in judged.columns)
+    return replace(
+        judged, columns=columns, label_held=label, filled=0 if truth.filled is None else int(truth.filled.sum())
+    )
+
+
 def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     if guess.vectors is not None:
-        guess = replace(guess, values=named(guess.vectors, truth.values, without_scores(view)))
+        guess = replace(guess, values=named(guess.vectors, truth.values, without_scores(view), truth.seen))
     if guess.orders is not None:
         from plumbob.scoring.order_claims import score_orders  # which builds on this module
 
@@ -156,7 +209,9 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
     if guess.values is None or guess.values.shape != truth.values.shape:
         shape = None if guess.values is None else guess.values.shape
         raise ValueError(f"expected a guess of shape {truth.values.shape}, got {shape}")
-    judged = _score_values(guess.values, truth, view, rng)
+    from plumbob.scoring.value_claims import score_values  # which builds on this module
+
+    judged = score_values(guess.values, truth, view, rng)
     if not truth.tiles:
         return judged
     return replace(judged, images=image_score(guess.values, truth.values, truth.tiles, guess.path))
@@ -202,7 +257,7 @@ def _distances(people: FloatArray, rows: FloatArray) -> FloatArray:
     return np.array([((rows - person) ** 2).mean(axis=1) for person in people]).reshape(len(people), len(rows))
 
 
-def named(vectors: FloatArray, true: FloatArray, prior: FloatArray) -> FloatArray:
+def named(vectors: FloatArray, true: FloatArray, prior: FloatArray, seen: BoolArray | None = None) -> FloatArray:
     """For every true column the vector, its opposite or the sum that is nearest, as ye2022 counts; else what is guessed anyway.
 
     An attacker who finds a column does not know its name; whoever knows one person in it does. Sums count, because the codes
@@ -212,15 +267,17 @@ def named(vectors: FloatArray, true: FloatArray, prior: FloatArray) -> FloatArra
     vectors = vectors[:, : len(true) // 8]
     values = np.array(np.broadcast_to(prior, true.shape), dtype=np.float64)
     for j in range(true.shape[1]):
-        column, best = true[:, j], float(np.mean((values[:, j] - true[:, j]) ** 2))
+        rows = slice(None) if seen is None else seen[:, j]
+        told, column = vectors[rows], true[rows, j]
+        best = float(np.mean((values[rows, j] - column) ** 2))
         for sign, wanted in ((1.0, column), (-1.0, 1.0 - column)):
-            errors = np.mean((vectors - wanted[:, None]) ** 2, axis=0)
+            errors = np.mean((told - wanted[:, None]) ** 2, axis=0)
             least = int(errors.argmin()) if len(errors) else -1
-            total = sum_of(vectors, wanted)
-            picked = total if total is not None else vectors[:, least] if least >= 0 else None
+            total = sum_of(told, wanted)
+            picked = total if total is not None else told[:, least] if least >= 0 else None
             if picked is not None and float(np.mean((picked - wanted) ** 2)) < best:
                 best = float(np.mean((picked - wanted) ** 2))
-                values[:, j] = picked if sign > 0 else 1.0 - picked
+                values[rows, j] = picked if sign > 0 else 1.0 - picked
     return values
 
 
@@ -233,144 +290,13 @@ def sum_of(vectors: FloatArray, column: FloatArray) -> FloatArray | None:
     return column if column.any() and not left.any() else None
 
 
-def _score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Generator) -> Score:
-    true = truth.values
-    squared = (values - true) ** 2
-    errors = squared.mean(axis=0)
-    prior = without_scores(view)
-    guesses = baselines.squared_errors(true, view.own, prior)
-    # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
-    risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)))
-    totals = {name: float(cells.mean()) for name, cells in guesses.items()}
-    low, middle, high = np.quantile(squared.mean(axis=1), [0.05, 0.5, 0.95])
-    judges = not truth.tiles and len(np.unique(truth.other_labels)) > 1  # too slow on thousands of pixels
-    accuracy = _attack_accuracies(values, truth, rng) if judges else None
-    return Score(
-        metric="values",
-        error=float(errors.mean()),
-        baselines=totals,
-        gain=total_gain(float(errors.mean()), totals),
-        r2=_above_mean(float(errors.mean()), float(true.var(axis=0).mean())),
-        bound=metrics.norm_bound(true),
-        sharp_bound=metrics.sharp_bound(true),
-        attack_accuracy=None if accuracy is None else accuracy[0],
-        constant_accuracy=None if accuracy is None else accuracy[1],
-        row_error_quantiles=(float(low), float(middle), float(high)),
-        candidates=None,
-        rows=len(true),
-        columns=_value_columns(values, truth, view, prior, guesses, risk),
-        rows_at_risk={} if risk is None else risk.rows,
-    )
-
-
-def _value_columns(
-    values: FloatArray,
-    truth: Truth,
-    view: View,
-    prior: FloatArray,
-    guesses: Mapping[str, FloatArray],
-    risk: AtRisk | None,
-) -> tuple[ColumnScore, ...]:
-    """Every column by itself, or of pictures every tile, against the best of the guesses that need no message."""
-    true = truth.values
-    squared = (values - true) ** 2
-    errors, variances = squared.mean(axis=0), true.var(axis=0)
-    rank = metrics.rank_correlation(values, true)
-    own_rank = _own_rank(view, prior, true)
-    shares = {t: metrics.within(values, true, t) for t in (metrics.EXACT_CELL, 0.01, 0.05, 0.10)}
-    mean_error = np.abs(values.mean(axis=0) - true.mean(axis=0))
-    own_correlation = metrics.mean_correlation(view.own, true)
-    score_correlation = metrics.mean_correlation(received_scores(view), true)
-    two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
-    shown = None if risk is None else _evidence(values, truth, view, risk)
-    fixed = {t: None if truth.tiles else fixed_hits(true, t) for t in (0.01, 0.05, 0.10)}
-    columns = []
-    for name, part in _parts(truth):
-        cells = {baseline: guess[:, part].mean(axis=1) for baseline, guess in guesses.items()}
-        best = min(cells, key=lambda baseline: float(cells[baseline].mean()))
-        gain, gain_error = share_removed(squared[:, part].mean(axis=1), cells[best])
-        error = float(errors[part].mean())
-        columns.append(
-            ColumnScore(
-                name=name,
-                error=error,
-                best_baseline=best,
-                baseline_error=float(cells[best].mean()),
-                gain=gain,
-                gain_error=gain_error,
-                r2=_above_mean(error, float(variances[part].mean())),
-                rank=float(rank[part].mean()),
-                own_rank=float(own_rank[part].mean()),
-                exact=float(shares[metrics.EXACT_CELL][part].mean()),
-                within_1=float(shares[0.01][part].mean()),
-                within_5=float(shares[0.05][part].mean()),
-                within_10=float(shares[0.10][part].mean()),
-                mean_error=float(mean_error[part].mean()),
-                own_correlation=float(own_correlation[part].mean()),
-                score_correlation=float(score_correlation[part].mean()),
-                claims=true[:, part].size,
-                rows_exact=None if risk is None else int(risk.exact[part[0]]),
-                rows_1=None if risk is None else int(risk.within_1[part[0]]),
-                rows_1_chance=None if risk is None else float(risk.chance_1[part[0]]),
-                two_values=bool(two_values[part].all()) and not truth.tiles,
-                kind="" if truth.tiles or not truth.kinds else truth.kinds[part[0]],
-                tie=None if shown is None else float(shown.tie[part[0]]),
-                tie_error=1.0 if shown is None else float(shown.tie_error[part[0]]),
-                effective=effective_rows(cells[best]),
-                rows_missed=None if risk is None else int(risk.missed[:, part[0]].sum()),
-                rows_exact_chance=None if shown is None else float(shown.exact_chance[part[0]]),
-                fixed_1=_at(fixed[0.01], part),
-                fixed_5=_at(fixed[0.05], part),
-                fixed_10=_at(fixed[0.10], part),
-            )
-        )
-    return tuple(columns)
-
-
-def _at(shares: FloatArray | None, part: IntArray) -> float | None:
-    return None if shares is None else float(shares[part[0]])
-
-
-def _evidence(values: FloatArray, truth: Truth, view: View, risk: AtRisk) -> Evidence:
-    """What verdicts are tested on; a prior that differs by row is among what the guess must know more than."""
-    prior = np.unique(without_scores(view), axis=1)
-    return evidence(values, truth.values, np.hstack([view.own, prior]), risk.missed)
-
-
 def total_gain(error: float, totals: Mapping[str, float]) -> float:
     """The share of the best baseline's error that the guess removed; 0 where that baseline is right already."""
     least = min(totals.values())
     return 1 - error / least if least > 1e-15 else 0.0
 
 
-def _parts(truth: Truth) -> list[tuple[str, IntArray]]:
-    """What is judged by itself: every column, or of pictures every tile."""
-    if truth.tiles:
-        return [(tile.name, tile.pixels) for tile in truth.tiles]
-    return [(name, np.array([j])) for j, name in enumerate(truth.names)]
-
-
-def _own_rank(view: View, prior: FloatArray, true: FloatArray) -> FloatArray:
-    """The better rank correlation of what the curious party guesses without a message."""
-    if not view.own.shape[1] and view.auxiliary is None:
-        return np.zeros(true.shape[1])  # a constant orders nothing
-    own_row_mean = view.own.mean(axis=1, keepdims=True) if view.own.shape[1] else np.zeros((len(true), 1))
-    ranks = [metrics.rank_correlation(np.broadcast_to(g, true.shape), true) for g in (own_row_mean, prior)]
-    return np.asarray(np.max(np.abs(ranks), axis=0))
-
-
-def _attack_accuracies(values: FloatArray, truth: Truth, rng: np.random.Generator) -> tuple[float, float]:
-    """Of the guess, and of guessing every column's true mean."""
-    seed = int(rng.integers(2**31))
-    constant = np.broadcast_to(truth.values.mean(axis=0), truth.values.shape)
-    of, mean = (
-        metrics.attack_accuracy(v, truth.values, truth.other_rows, truth.other_labels, np.random.default_rng(seed))
-        for v in (values, constant)
-    )
-    return of, mean
-
-
-def _above_mean(error: float, variance: float) -> float:
+def above_mean(error: float, variance: float) -> float:
     """1 - MSE / variance; 0 where nothing varies."""
     return 1 - error / variance if variance > 1e-15 else 0.0
 

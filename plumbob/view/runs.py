@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from plumbob.auditing.concluding.conclusion import conclude
-from plumbob.auditing.concluding.judging import LABEL
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import read_plan
-from plumbob.auditing.running.expand import cases, gaps, units
+from plumbob.auditing.running.expand import attack_cases, cases, gaps, units
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
+from plumbob.files import real
 from plumbob.report.answer import Answer, ColumnAnswer, answers, plain
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level, worst
 
 FINDINGS, COSTS, PLAN = "findings.jsonl", "costs.jsonl", "plan.yaml"
@@ -30,6 +32,7 @@ LEFT_BEHIND = (FINDINGS, REPORT, ENVIRONMENT)  # beside a plan, what only an aud
 NO_AUDITS = {"transcripts", "pictures", "__pycache__", "node_modules"}
 DEEPEST = 12  # folders below the one that is viewed
 SLACK = 60 * 10**9  # nanoseconds by which a copied report may seem older than its findings
+MOST_GAIN = 1 + 1e-6  # nobody is better than exact
 LARGEST = 512 * 2**20  # bytes of findings that are read
 
 
@@ -113,7 +116,7 @@ class Runs:
         if path not in set(folders(self.root)):
             return None
         place = self.root / path / name
-        inside = place.resolve().is_relative_to(self.root) and not place.is_symlink()
+        inside = real(place).is_relative_to(self.root) and not place.is_symlink()
         return place if inside and place.is_file() else None
 
 
@@ -185,19 +188,23 @@ def _checked(place: Path) -> None:
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
     found = tuple(answers(conclude(findings) if plan is None else conclude(findings, gaps(plan), plan.limit)))
+    computed, findings = findings, attacked(findings)
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
     for column in told:
         kept = columns.get(column.verdict.column)
         if kept is None or column.severity > kept.severity:
             columns[column.verdict.column] = column
+    if not all(column.verdict.gain <= MOST_GAIN for column in columns.values()):
+        raise ValueError("a gain above 100 %")
     judged = [column for name, column in columns.items() if name != LABEL]
     label = columns[LABEL].level if LABEL in columns else ""
-    expected = None if plan is None else sum(len(cases(plan, unit)) for unit in units(plan))
+    asked = cases if len(computed) > len(findings) else attack_cases  # audits of earlier versions hold no ceilings
+    expected = None if plan is None else sum(len(asked(plan, unit)) for unit in units(plan))
     report = _has_report(folder)
     # The report is written last. Copies lose the order of times, and another version may ask the same plan for more.
     late = _stamp(folder / REPORT)[0] >= _stamp(folder / FINDINGS)[0] - SLACK
-    done = bool(findings) and (late or (expected is not None and len(findings) >= expected))
+    done = bool(findings) and (late or (expected is not None and len(computed) >= expected))
     run = Run(
         path=path,
         data=_distinct(f.data for f in findings),
@@ -207,7 +214,7 @@ def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding],
         attacks=_distinct(f.attack for f in findings),
         seed=plan.seed if plan is not None else findings[0].seed if findings else None,
         date=_date(folder),
-        findings=len(findings),
+        findings=len(computed),
         expected=expected,
         columns=len(judged),
         leaking=sum(column.level.leaks for column in judged),

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plumbob.errors import BadInput
+from plumbob.files import read_regular
 from plumbob.report.page import POLICY
 from plumbob.view import pages
 from plumbob.view.runs import ASSESSMENT, ENVIRONMENT, FINDINGS, PLAN, REPORT, Runs
@@ -128,8 +129,8 @@ class Handler(BaseHTTPRequestHandler):
     def _file(self, path: str, name: str) -> None:
         place = self.server.runs.file(path, name) if name in TYPES else None
         try:
-            content = place.read_bytes() if place is not None else None
-        except OSError:
+            content = read_regular(place, follow=False) if place is not None else None
+        except (OSError, BadInput):
             content = None
         if content is None:
             self._missing()

@@ -18,13 +18,10 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
-import yaml
-
-from plumbob.app import run_audit
 from plumbob.auditing.running.store import Store
+from tests.commands import Running
 
 PLAN = """
 data: {name: breast, sample: 150}
@@ -38,52 +35,21 @@ rows: 60
 STARTUP = 4.0  # seconds within which an audit that shall find nothing more is killed
 
 
-@cache
-def load() -> None:
-    """All that an audit loads, by making a small one."""
-    with tempfile.TemporaryDirectory() as folder:
-        run_audit({**yaml.safe_load(PLAN.replace("TRIALS", "1")), "unknown": [0.1]}, Path(folder) / "out")
-
-
-def start_exec(words: list[str], folder: Path) -> int:
+def start_exec(words: list[str], folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "plumbob", *words]
     quiet = subprocess.DEVNULL
-    running = subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True)
-    running.returncode = 0  # it is waited for by its number, not by this object
-    return running.pid
+    return subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
-def start_fork(words: list[str], folder: Path) -> int:
-    from plumbob.cli import main
-
-    load()
-    process = os.fork()
-    if process:
-        with suppress(PermissionError, ProcessLookupError):
-            os.setpgid(process, process)  # here as well: it may be killed before it comes to it
-        return process
-    code = 1
-    try:
-        os.setpgid(0, 0)
-        os.chdir(folder)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        sys.argv = ["plumbob", *words]
-        main()
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    finally:
-        os._exit(code)
+def start_fork(words: list[str], folder: Path) -> Running:
+    return Running(*words, cwd=folder)
 
 
 STARTS = {"exec": start_exec, "fork": start_fork}
 
 
 def left_alone(words: list[str], folder: Path, start: str) -> None:
-    process = STARTS[start](words, folder)
-    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    code = STARTS[start](words, folder).wait()
     assert code == 0, f"exit code {code}"
 
 
@@ -98,21 +64,18 @@ def kill_until_done(
         more = rng.randint(0, max(1, (total - before) // (kills - done + 1)))
         process = STARTS[start](words, folder)
         deadline = time.monotonic() + (rng.uniform(0, STARTUP if start == "exec" else 0.5) if not more else 300)
-        while len(store.written()) < before + more and time.monotonic() < deadline and ended_not(process):
+        while len(store.written()) < before + more and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.01))
-        os.killpg(process, signal.SIGKILL)
-        if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) != -signal.SIGKILL:
+        for end in (os.killpg, os.kill):  # it may have ended, or lead no group yet
+            with suppress(ProcessLookupError):
+                end(process.pid, signal.SIGKILL)
+        if process.wait() != -signal.SIGKILL:
             break  # it was faster than we were, on its last findings
         done += 1
         at_work += len(store.written()) > before
     left_alone(words, folder, start)
     return {"kills": done, "kills after new findings": at_work}
-
-
-def ended_not(process: int) -> bool:
-    """Whether it still runs; it is not waited for here."""
-    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
 def measure(folder: Path, kills: int, trials: int, seed: int, start: str, workers: int) -> dict[str, object]:

@@ -226,3 +226,12 @@ KEYS = st.sampled_from([*Plan.model_fields, "x"])
 def test_any_data_is_a_plan_or_one_sentence(raw: dict) -> None:
     with contextlib.suppress(BadInput):
         make_plan(raw)
+
+
+def test_an_attack_may_be_named_as_in_its_paper() -> None:
+    assert make_plan({"data": "breast", "attacks": ["ESA", "path_restriction"]}).attacks == (
+        "equation_solving",
+        "path_restriction",
+    )
+    with pytest.raises(BadInput, match="every attack needs a unique name, got equation_solving, equation_solving"):
+        make_plan({"data": "breast", "attacks": ["ESA", "equation_solving"]})

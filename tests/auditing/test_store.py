@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plumbob.app import _claimed, run_audit
@@ -23,6 +24,7 @@ from plumbob.auditing.running.store import Store
 from plumbob.errors import BadInput
 from plumbob.trust import NO_CODE
 from tests.auditing import kills
+from tests.commands import Running
 
 PLAN = {
     "data": {"name": "breast", "sample": 150},
@@ -134,6 +136,23 @@ def test_names_that_a_finding_carries_are_part_of_its_key(tmp_path: Path) -> Non
     assert keys[0].isdisjoint(keys[1])
 
 
+def test_which_cells_were_filled_is_part_of_a_key_and_of_no_draw() -> None:
+    """The same numbers, of which some were filled: other scores of the same guesses."""
+    from plumbob.auditing.planning.plan_file import make_plan
+    from plumbob.auditing.running.expand import keyed
+    from plumbob.auditing.running.open_data import open_source
+
+    plan = make_plan(PLAN).filled()
+    source = open_source(plan.data, plan.seed)
+    assert source.table is not None
+    filled = np.zeros(source.table.values.shape, dtype=np.bool_)
+    filled[3, 1] = True
+    marked = replace(source, table=replace(source.table, filled=filled))
+    keys = [{key for _, todo in keyed(plan, one) for _, key in todo} for one in (source, marked)]
+    assert keys[0].isdisjoint(keys[1])
+    assert source.digest == marked.digest
+
+
 def test_a_folder_that_lost_its_store_computes_nothing_again(tmp_path: Path) -> None:
     lines = made(tmp_path / "out")
     shutil.rmtree(tmp_path / "out" / "store")
@@ -206,18 +225,14 @@ def test_many_at_once_in_a_new_folder_give_one_audit_and_sentences(tmp_path: Pat
 
 def test_a_killed_audit_leaves_no_worker_behind(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(kills.PLAN.replace("TRIALS", "4"))
-    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--workers", "2", "--out", "out"]
-    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    store = Store(tmp_path / "out" / "store")
-    deadline = time.monotonic() + 120
-    while not store.written() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    running = Running("audit", "plan.yaml", "--workers", "2", "--out", "out", cwd=tmp_path)
+    assert running.until(lambda: bool(Store(tmp_path / "out" / "store").written()))
     children = [int(child) for child in Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()]
     workers = [child for child in children if b"LokyProcess" in Path(f"/proc/{child}/cmdline").read_bytes()]
     assert len(workers) == 2
-    running.kill()  # this process alone, as the system does that wants its memory
-    running.wait()
-    deadline = time.monotonic() + 30
+    os.kill(running.pid, signal.SIGKILL)  # this process alone, as the system does that wants its memory
+    assert running.wait() == -signal.SIGKILL
+    deadline = time.monotonic() + 60
     while any(map(alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(alive, workers))
@@ -232,9 +247,9 @@ def alive(process: int) -> bool:
 
 def test_two_commands_on_one_store_make_nothing_twice_and_end_equal(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(kills.PLAN.replace("TRIALS", "2"))
-    command = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--store", "shared", "--out"]
-    both = [subprocess.Popen([*command, name], cwd=tmp_path, stdout=subprocess.DEVNULL) for name in ("one", "two")]
-    assert [running.wait(timeout=300) for running in both] == [0, 0]
+    words = ("audit", "plan.yaml", "--store", "shared", "--out")
+    both = [Running(*words, name, cwd=tmp_path) for name in ("one", "two")]
+    assert [running.wait() for running in both] == [0, 0]
     one, two = ((tmp_path / name / "findings.jsonl").read_bytes() for name in ("one", "two"))
     assert one == two
     assert Counter(map(key_of, Store(tmp_path / "shared").written())) == Counter(
@@ -243,7 +258,7 @@ def test_two_commands_on_one_store_make_nothing_twice_and_end_equal(tmp_path: Pa
 
 
 def test_three_kills_change_no_byte_and_cost_no_finding(tmp_path: Path) -> None:
-    told = kills.measure(tmp_path, 3, 1, 0, "exec", 1)
+    told = kills.measure(tmp_path, 3, 1, 0, "fork", 1)
     assert told["kills after new findings"] >= 1
     assert told["equal byte for byte"] == ["findings.jsonl", "plan.yaml"]
     assert told["findings computed twice"] == 0

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plumbob import memory
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.open_data import open_source
-from plumbob.data import memory
 from plumbob.data.files import memory_need, read_frame
 from plumbob.data.sampling import read_sample
 from plumbob.errors import BadInput

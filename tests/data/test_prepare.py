@@ -125,9 +125,43 @@ def test_words_with_commas_stay_words() -> None:
     assert column(["1,2", "3,4", "a,b"])[0].kind == "category"
 
 
-@pytest.mark.parametrize("cells", [[1.0, 2.0, np.inf], ["1", "2", "-inf"]])
+INFINITE = [[1.0, 2.0, np.inf], ["1", "2", "-inf"], ["1", "2", "1e400"], [1.0, 2.0, float("-inf")]]
+
+
+@pytest.mark.parametrize("cells", INFINITE)
 def test_infinity_is_refused(cells: list[object]) -> None:
-    assert "column 'a' has 1 infinite value, the first in row 3" in refused({"a": cells})
+    assert "column 'a' has 1 infinite value (such as inf or 1e400), the first in row 3" in refused({"a": cells})
+
+
+@pytest.mark.parametrize("cells", INFINITE)
+def test_a_rule_for_missing_cells_is_one_for_infinite_cells_too_and_a_note_says_so(cells: list[object]) -> None:
+    frame = pd.DataFrame({"a": [*cells, cells[0]], "b": [1, 2, 3, 4]})
+    table = prepare(frame, name="t", where="t", rules=Rules(missing="median"))
+    assert table.values[:, 0].tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert any(
+        "1 cell is infinite or too large for a number and counted as missing: 'a'" in note for note in table.notes
+    )
+
+
+def test_a_note_counts_the_cells_that_are_missing_in_words() -> None:
+    frame = pd.DataFrame({"a": ["1", "nan", "NA", "?", "", "6"], "c": ["x", "y", "NaN", "x", "z", "x"]})
+    table = prepare(frame, name="t", where="t", rules=Rules(missing="median"))
+    told = [note for note in table.notes if "counted as missing" in note]
+    assert told == [
+        "t: read as numbers stored as text; 3 cells are marked (such as nan, NA or ?) and counted as missing: 'a'",
+        "t: 1 cell is marked (such as nan, NA or ?) and counted as missing: 'c'",
+    ]
+
+
+def test_an_infinite_label_is_refused_whatever_the_rule() -> None:
+    frame = pd.DataFrame({"a": [1, 2, 3, 4], "y": ["0", "1", "inf", "1"]})
+    with pytest.raises(BadInput, match="'y' has 1 infinite value"):
+        prepare(frame, name="t", label="y", where="t", rules=Rules(missing="median"))
+
+
+def test_a_label_that_is_ignored_is_refused() -> None:
+    with pytest.raises(BadInput, match="'ignore' names the label 'y'"):
+        prepare(pd.DataFrame({"a": [1, 2], "y": [0, 1]}), name="t", label="y", ignore=["y"], where="t")
 
 
 def test_lists_in_cells_are_refused() -> None:
@@ -230,6 +264,31 @@ def test_blank_cells_in_text_are_missing(gap: str | None) -> None:
 )
 def test_median_fills_with_the_median_or_the_most_frequent(cells: list[object], filled: float) -> None:
     assert column(cells, Rules(missing="median"))[1][-1] == filled
+
+
+def test_filled_cells_are_marked_in_every_column_that_they_became() -> None:
+    columns = {
+        "age": [30, None, 50, 40],
+        "job": ["x", "y", None, "y"],
+        "visits": [1, 2, 3, 4],
+        "since": ["2020-01-01", "", "2020-01-05", "2020-01-09"],
+    }
+    table = made(columns, Rules(missing="median", categories="onehot"))
+    assert table.names == ("age", "job", "visits", "since")  # two words are one binary column
+    assert table.filled is not None
+    assert np.argwhere(table.filled).tolist() == [[1, 0], [1, 3], [2, 1]]
+    three = made(columns | {"job": ["x", "y", None, "z"]}, Rules(missing="median", categories="onehot"))
+    assert three.filled is not None
+    assert three.filled[2].tolist() == [False, True, True, True, False, False]
+    part = table.only([3, 0]).rows(np.array([1, 0]))
+    assert part.filled is not None
+    assert part.filled.tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("missing", ["refuse", "median", "drop_rows", "drop_column"])
+def test_where_nothing_is_filled_nothing_is_marked(missing: str) -> None:
+    gap = None if missing.startswith("drop") else 3
+    assert made({"a": [1, 2, gap, 5], "b": [1, 2, 3, 5]}, Rules(missing=missing)).filled is None
 
 
 def test_drop_rows_drops_the_labels_of_those_rows_too() -> None:

@@ -21,7 +21,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from plumbob import memory
 from plumbob.errors import BadInput
+from tests.fuzz.special import Content, put
 
 SECONDS = 5.0
 GROWTH = 2**30  # bytes of memory above what the process had before the first case
@@ -40,7 +42,7 @@ CHANGES = (
 PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect", "socket.bind")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-Files = Mapping[str, bytes]
+Files = Mapping[str, Content]
 
 
 class Hang(BaseException):
@@ -120,13 +122,25 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+@contextmanager
+def memory_of_a_case() -> Iterator[None]:
+    """As much as a case may take is free: a bomb is refused on a machine of any size."""
+    before = os.environ.get(memory.VARIABLE)
+    os.environ[memory.VARIABLE] = str(GROWTH // 2**20)
+    try:
+        yield
+    finally:
+        os.environ.pop(memory.VARIABLE)
+        if before is not None:
+            os.environ[memory.VARIABLE] = before
+
+
 def judged(read: Callable[[Path], object], folder: Path, files: Files, start: int) -> Outcome:
     """Put the files into the folder, read them, and say what came of it. `start` is the memory before the first case."""
     for name, data in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+        put(folder / name, data)
     began, sentence, failure = time.perf_counter(), "", ""
-    with warnings.catch_warnings(), watched(folder) as seen:
+    with warnings.catch_warnings(), memory_of_a_case(), watched(folder) as seen:
         warnings.simplefilter("ignore")
         try:
             with timed(SECONDS):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.fuzz import others, plans, recordings, tables
 from tests.fuzz.guard import Files
+from tests.fuzz.special import spoilt
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,15 @@ class Target:
 TARGETS = {
     target.name: target
     for target in (
-        Target("plans", plans.make_plan, plans.read_a_plan, 12),
-        Target("tables", tables.make, tables.read, 20),
-        Target("transcripts", recordings.make_transcript, recordings.read_transcript, 15),
-        Target("views", recordings.make_view, recordings.read_view, 15),
-        Target("recordings", recordings.make_recording, recordings.read_recording, 12),
-        Target("models", others.make_model, others.read_a_model, 17),
+        Target("plans", spoilt(plans.make_plan), plans.read_a_plan, 12),
+        Target("tables", spoilt(tables.make), tables.read, 20),
+        Target("transcripts", spoilt(recordings.make_transcript), recordings.read_transcript, 15),
+        Target("views", spoilt(recordings.make_view), recordings.read_view, 15),
+        Target("recordings", spoilt(recordings.make_recording), recordings.read_recording, 12),
+        Target("models", spoilt(others.make_model), others.read_a_model, 17),
         Target("gates", plans.make_gate, plans.read_a_gate, 4),
-        Target("findings", others.make_findings, others.read_the_findings, 4),
-        Target("runs", others.make_runs, others.read_the_runs, 1),
+        Target("findings", spoilt(others.make_findings), others.read_the_findings, 4),
+        Target("runs", spoilt(others.make_runs), others.read_the_runs, 1),
     )
 }
 

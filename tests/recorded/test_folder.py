@@ -166,11 +166,11 @@ WRONG = {
     "missing file": (put(*FILE, value="none.npy"), "'none.npy' is missing"),
     "folder as file": (
         lambda manifest, folder: (folder / "x.npy").mkdir() or put(*FILE, value="x.npy")(manifest, folder),
-        "is not a regular file",
+        "expected a regular file",
     ),
     "pipe as file": (
         lambda manifest, folder: os.mkfifo(folder / "x.npy") or put(*FILE, value="x.npy")(manifest, folder),
-        "is not a regular file",
+        "expected a regular file",
     ),
     "pickle": (pickled, "contains object, expected numbers"),
     "text": (array("embeddings.npy", lambda cells: cells.astype(str)), "expected numbers"),

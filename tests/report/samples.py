@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Guess
-from plumbob.auditing.concluding.judging import LABEL
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.run import training_losses
-from plumbob.scoring.ceiling import CEILING, ColumnCeiling
+from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
 from plumbob.scoring.score import ColumnScore, Score, score, truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world
@@ -112,7 +111,15 @@ def capped(findings: list[Finding], high: float = 0.03, *, label: bool = False, 
         names = [*dict.fromkeys(column.name for column in f.score.columns), *([LABEL] if label else [])]
         told = tuple(
             ColumnCeiling(
-                name, own=0.1, full=0.1 + high / 2, gain=high / 2, low=0.0, high=high, learner="ridge", **more
+                name,
+                own=0.1,
+                full=0.1 + high / 2,
+                gain=high / 2,
+                low=0.0,
+                high=high,
+                learner="ridge",
+                rows=1_000,
+                **more,
             )
             for name in names
         )
@@ -163,6 +170,7 @@ def every_level() -> list[Finding]:
         replace(column("undecided", 0.045, rng), gain=0.05, gain_error=0.1, tie=0.0),
         replace(column("not tested", 0.045, rng), kind="whole numbers"),
         column("safe", 0.045, rng),
+        replace(column("held", 0.0, rng), held="a copy of 'income'"),
     ]
     hits = {"fixed_1": 0.04, "fixed_5": 0.12, "fixed_10": 0.3}
     columns = [replace(one, **hits) for one in columns]

@@ -65,7 +65,7 @@ def test_flows_and_views_are_those_of_the_findings() -> None:
     text = text_of(render(about(), with_flows(samples.audit()), made={}))
     assert "prediction passive coordinator a party’s contribution for each row 1 16 kB in the clear" in text
     assert "the model’s answer for each row (in the clear)" in text  # what the active party receives
-    views = text.partition("Who sees what")[2].partition("Art. 35(7)(b)")[0]
+    views = text.partition("Who sees what")[2].partition("What was learnt")[0]
     assert "contribution" not in views  # it goes to the coordinator, who is not curious here
     assert "the whole model" in views
 
@@ -116,24 +116,25 @@ def test_scores_cross_in_the_clear() -> None:
 
 @pytest.mark.parametrize(
     ("threat", "expected"),
-    [("active-training", "maximal"), ("active", "significant"), ("collusion", "limited"), ("coordinator", "limited")],
+    [("active-training", "maximum"), ("active", "significant"), ("collusion", "limited"), ("coordinator", "limited")],
 )
 def test_likelihood_goes_by_what_the_curious_need(threat: str, expected: str) -> None:
     found = answers(conclude(samples.values(threat=threat)))
     worst = severity.risks(found, THREATS)[0]
     assert worst.column.level == "exact"
-    assert (worst.severity, worst.likelihood) == ("maximal", expected)
+    assert (worst.severity, worst.likelihood) == ("maximum", expected)
     assert worst.level == ("medium" if expected == "limited" else "high")
 
 
 def test_severity_goes_by_what_was_learnt() -> None:
-    found = answers(conclude(samples.values()))
+    found = answers(conclude(samples.capped(samples.values())))
     for one in severity.risks(found, THREATS):
         level, gain = one.column.level, one.column.verdict.gain
-        assert one.severity == {"exact": "maximal", "order": "limited", "none": "none found"}.get(
+        assert one.severity == {"exact": "maximum", "order": "limited", "none": "negligible"}.get(
             level, "significant" if gain >= 0.5 else "limited"
         )
         assert (one.level == "none found") == (level == "none")
+    assert {one.level for one in severity.risks(found, THREATS)} >= {"high", "none found"}
 
 
 def test_the_label_has_a_risk_of_its_own() -> None:
@@ -141,22 +142,32 @@ def test_the_label_has_a_risk_of_its_own() -> None:
     known = [replace(f, score=replace(f.score, label_accuracy=1.0, label_baseline=0.5)) for f in found]
     worst = severity.risks(answers(conclude(known)), THREATS)
     told = {risk.column.verdict.column: risk for risk in worst}["the label"]
-    assert (told.severity, told.likelihood, told.level) == ("maximal", "maximal", "high")
+    assert (told.severity, told.likelihood, told.level) == ("maximum", "maximum", "high")
     text = text_of(render(about(threats=(THREATS["passive-training"],)), with_flows(known), made={}))
-    assert "leak to a passive party, and the label." in text
-    assert "the label every label is known, where the most frequent class alone gets 50 % a passive party" in text
+    assert "leak to a passive party, and the label; 4 of 10 are undecided." in text
+    assert (
+        "the label recovered every label is known, where the most frequent class alone gets 50 % a passive party"
+        in text
+    )
     partly = [replace(f, score=replace(f.score, label_accuracy=0.7, label_baseline=0.5)) for f in found]
     less = {r.column.verdict.column: r for r in severity.risks(answers(conclude(partly)), THREATS)}
     assert less["the label"].severity == "limited"
     chance = [replace(f, score=replace(f.score, label_accuracy=0.51, label_baseline=0.5)) for f in found]
-    assert "the label" not in {r.column.verdict.column for r in severity.risks(answers(conclude(chance)), THREATS)}
+    few = {r.column.verdict.column: r for r in severity.risks(answers(conclude(chance)), THREATS)}["the label"]
+    assert (few.severity, few.level) == ("not known", "not known")  # nothing found, but no ceiling was computed
+    capped = severity.risks(answers(conclude(samples.capped(chance, label=True), limit=0.15)), THREATS)
+    none = {r.column.verdict.column: r for r in capped}["the label"]
+    assert (none.severity, none.level) == ("negligible", "none found")  # attacked, and nothing found
+    assert "the label" not in {r.column.verdict.column for r in severity.risks(answers(conclude(found)), THREATS)}
 
 
 def test_a_column_counts_once_over_protocols() -> None:
     both = samples.values() + samples.values(protocol="neural_network", shares=(0.2,), attacks=("equality_solving",))
-    found = severity.risks(answers(conclude(both)), THREATS)
+    found = severity.risks(answers(conclude(samples.capped(both))), THREATS)
     assert len(found) == 2 * len(samples.NAMES)
-    assert severity.counts(found) == severity.counts(severity.risks(answers(conclude(samples.values())), THREATS))
+    alone = severity.risks(answers(conclude(samples.capped(samples.values()))), THREATS)
+    assert severity.counts(found) == severity.counts(alone)
+    assert sum(severity.counts(found).values()) == len(samples.NAMES)
 
 
 def test_training_that_is_not_played_is_named_and_the_coordinator_is_listed() -> None:
@@ -171,23 +182,28 @@ def test_training_that_is_not_played_is_named_and_the_coordinator_is_listed() ->
 
 
 def test_where_nothing_leaks_no_risk_is_found_and_that_is_no_proof() -> None:
-    page = render(about(), with_flows(samples.harmless()), made={})
+    page = render(about(), with_flows(samples.capped(samples.harmless())), made={})
     text = text_of(page)
     assert "It is not a proof" in text
+    assert "none found" in text.partition("Declared by the controller")[0]
     assert not re.search(r'class="badge (exact|leak|order)"', page)
+    bare = render(about(), with_flows(samples.harmless()), made={})  # the same attacks, and no ceiling
+    assert "none found" not in text_of(bare).partition("Declared by the controller")[0]
+    assert not re.search(r'class="badge (exact|leak|order|none)"', bare)
 
 
 def test_the_residual_risk_is_that_of_the_recommended_measure() -> None:
-    findings = samples.sweep()
-    subject = about(threats=(THREATS["active"], THREATS["active-black-box"]))
+    findings = samples.capped(samples.sweep())
+    subject = about(threats=(THREATS["active"], THREATS["active-black-box-auxiliary"]))
     text = text_of(render(subject, with_flows(findings), made={}))
-    residual = text.partition("Residual risk")[2].partition("What was not tested")[0]
-    assert "with hide_model" in residual
+    risk = text.partition("Risk by column, before and after measures")[2].partition("The rule")[0]
+    assert "logistic regression on bank , with hide_model" in risk
+    assert "Initial risk Residual risk" in risk
 
 
 def test_what_was_not_tested_is_named() -> None:
     text = text_of(render(about(gaps=("decision tree, threat x",)), samples.audit(), made={}))
-    untested = text.partition("What was not tested")[2]
+    untested = text.partition("What was not tested")[2].partition("Combined:")[0]
     assert "decision tree, threat x" in untested
     assert "corrupted-coordinator" in untested  # a threat outside of the plan
     assert "reverse sum" in untested  # an attack that was not run

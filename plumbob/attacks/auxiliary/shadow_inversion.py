@@ -19,7 +19,7 @@ import numpy as np
 
 from plumbob.attacks._common.differentiable_models import SQUASH, layered
 from plumbob.attacks._common.release_likelihood import Meaning, meaning
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores.gradient_inversion import (
     InversionLoss,
     InversionSearch,
@@ -33,6 +33,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel
+from plumbob.protocols.shared.adam import Adam
 from plumbob.threats import AuxiliaryRows, View
 
 SMALLEST_SHADOW_SCORE = np.finfo(np.float64).tiny
@@ -46,6 +47,7 @@ class ShadowInversion(Attack):
     identity = "ShadowInversion(structure, activation, solve, fitting, fitting_rate, loss, steps, rate, finish)"
     summary = "black-box GIA: fits a shadow model to auxiliary rows and their scores, then inverts it"
     paper = "jiang2022"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "split_models")
     requires = (AuxiliaryRows,)
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # a stand-in model, then as gradient inversion
@@ -203,7 +205,7 @@ def fitted_shadow(
     """Algorithm 2: Adam on the mean distance over the auxiliary rows."""
     inputs, seen, known = (torch.tensor(array) for array in (unknown, scores, offsets))
     weights, biases = ([tensor.requires_grad_() for tensor in part] for part in start)
-    optimiser = torch.optim.Adam([*weights, *biases], lr=rate)
+    optimiser = Adam([*weights, *biases], lr=rate)
     for _ in range(rounds):
         optimiser.zero_grad()
         outputs = known + layered(inputs, weights, biases, activation)

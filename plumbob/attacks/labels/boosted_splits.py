@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
@@ -40,6 +40,7 @@ class BoostedSplits(Attack):
     identity = "BoostedSplits()"
     summary = "ours: label inference from xgboost's gradients, and intervals of every cell from the sides of its splits"
     paper = "plumbob"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("xgboost_columns",)
     addresses = (*COLUMNS, Kind.LABEL)
     needs_active = False

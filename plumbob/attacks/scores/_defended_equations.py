@@ -188,13 +188,15 @@ class _Chain:
         spread: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        self.likelihood, self.known, self.rows, self.reference = likelihood, known, rows, reference
+        self.likelihood, self.known, self.rows = likelihood, known, rows
+        self.others = np.delete(np.arange(known.shape[1] + 1), reference)
         self.mean, self.rng = mean, rng
         self.root, self.precision = np.linalg.cholesky(spread), np.linalg.inv(spread)
 
     def level(self, y: FloatArray, index: IntArray) -> FloatArray:
         """Log likelihood of rows `index` at differences y to the reference class."""
-        logits = np.insert(self.known[index] + y, self.reference, 0.0, axis=1)
+        logits = np.zeros((len(y), len(self.others) + 1))
+        logits[:, self.others] = self.known[index] + y
         raised = np.exp(logits - logits.max(axis=1, keepdims=True))
         return self.likelihood(raised / raised.sum(axis=1, keepdims=True), self.rows[index])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.protocols.scores.logistic_regression import LinearModel
@@ -52,6 +52,7 @@ class EquationSolving(Attack):
     identity = "EquationSolving(adaptive)"
     summary = "ESA: solves the scores of logistic regression as linear equations by the pseudo-inverse"
     paper = "luo2021"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression",)
     requires = (WhiteBox,)
     cost_terms = ("1", "n u c")  # one pseudo-inverse, then a product

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._column_prior import ColumnPrior, components, expected_means, from_complete_rows, row_factor
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
@@ -44,6 +44,7 @@ class ForestBoxes(Attack):
     identity = "ForestBoxes()"
     summary = "ours: samples intervals between tree thresholds that reproduce the observed votes or sums"
     paper = "plumbob"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("random_forest", "boosted_trees")
     requires = (WhiteBox, Schema)
     cost_terms = ("1", "n", "n u", "n w")  # boxes of t 2^h leaves

@@ -20,7 +20,7 @@ import numpy as np
 
 from plumbob.attacks._common.differentiable_models import Logits, logits_of
 from plumbob.attacks._common.release_likelihood import Misfit, meaning, squared
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, functional, torch
@@ -29,6 +29,7 @@ from plumbob.protocols.scores.boosted_trees import BoostedModel
 from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.protocols.scores.neural_network import Network
 from plumbob.protocols.scores.split_models import SplitModel
+from plumbob.protocols.shared.adam import Adam
 from plumbob.protocols.shared.networks import one_thread
 from plumbob.protocols.shared.trees import Forest
 from plumbob.threats import View, WhiteBox
@@ -73,6 +74,7 @@ class GenerativeRegression(Attack):
     )
     summary = "GRNA: trains a generator of the unknown columns until the model's scores match the observed ones"
     paper = "luo2021"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)
     cost_terms = ("1", "draws", "draws u", "draws w", "n", "n w")  # a generator, trained in steps
@@ -169,13 +171,13 @@ class GenerativeRegression(Attack):
         make, parameters = self._maker(own, len(view.unknown), random)
         if self.generator and len(told):
             self._learn_means(parameters[-1], logits, own[told], observed[told], far, random)
-        optimiser = torch.optim.Adam(parameters, lr=self.rate, fused=True)
+        optimiser = Adam(parameters, lr=self.rate, fused=True)
         done = 0
         while done < updates:
             for rows in torch.split(told[torch.randperm(len(told), generator=random)], self.batch):
                 if done == updates:
                     break
-                optimiser.param_groups[0]["lr"] = self.rate * self._share_of_rate(done, updates)
+                optimiser.lr = self.rate * self._share_of_rate(done, updates)
                 made = make(rows)
                 loss = far(logits(torch.cat([own[rows], made], dim=1)), observed[rows]).mean()
                 if self.constraint and self.generator:
@@ -210,7 +212,7 @@ class GenerativeRegression(Attack):
         middle = own.mean().clamp(0.02, 0.98) if own.numel() else torch.tensor(0.5)
         with torch.no_grad():
             bias.copy_(torch.logit(middle))
-        optimiser = torch.optim.Adam([bias], lr=MEANS_RATE)
+        optimiser = Adam([bias], lr=MEANS_RATE)
         for _ in range(self.means):
             rows = torch.randint(len(own), (MEANS_BATCH,), generator=random)
             made = torch.sigmoid(bias).expand(MEANS_BATCH, -1)
@@ -260,7 +262,7 @@ class GenerativeRegression(Attack):
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+def descend(optimiser: Adam, loss: Tensor) -> None:
     """One step of training."""
     optimiser.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]  # torch leaves this method untyped
@@ -291,7 +293,7 @@ def surrogate(
     columns = known + unknown
     layers = fresh((columns, *SURROGATE, forest.classes), random, normalised=False)
     parameters = [tensor for layer in layers for tensor in layer]
-    optimiser = torch.optim.Adam(parameters, lr=SURROGATE_RATE, fused=True)
+    optimiser = Adam(parameters, lr=SURROGATE_RATE, fused=True)
     dummies = torch.rand(updates * SURROGATE_BATCH, columns, generator=random)
     if near:
         place, width = torch.rand(2, len(dummies), 1, generator=random)

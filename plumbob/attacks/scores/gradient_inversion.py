@@ -21,7 +21,7 @@ import numpy as np
 
 from plumbob.attacks._common.differentiable_models import logits_of
 from plumbob.attacks._common.release_likelihood import Meaning, meaning
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
@@ -44,6 +44,7 @@ class GradientInversion(Attack):
     identity = "GradientInversion(loss, steps, rate, finish)"
     summary = "GIA: minimises the distance between the observed scores and those of the guess, by Adam from zero"
     paper = "jiang2022"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "split_models", "neural_network")
     requires = (WhiteBox,)
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems

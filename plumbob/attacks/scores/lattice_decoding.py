@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.attacks._common.lattice_points import Decoded, Problem
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import reduce
 from plumbob.attacks.scores._column_prior import Places, from_complete_rows, gaussian_rows
 from plumbob.attacks.scores.equation_solving import LinearEquationsOfScores, equations
@@ -44,6 +44,7 @@ class LatticeDecoding(Attack):
     identity = "LatticeDecoding()"
     summary = "ours: recovers integer columns from full-precision scores by lattice reduction"
     paper = "plumbob"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)
     cost_terms = ("1", "n u", "loose", "loose n u")  # a short search of a lattice, where scores leave one

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import TINY
 from plumbob.attacks.scores._boxed_gauss_newton import (
     NewtonState,
@@ -56,6 +56,7 @@ class LinearisedPosterior(Attack):
         "ours: solves the scores of a network as equations, linearised row by row, under a prior learnt from all rows"
     )
     paper = "plumbob"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("neural_network", "split_models")
     requires = (WhiteBox, Schema)
     cost_terms = ("1", "n u^2", "n w", "n u w")  # tangents: u derivatives of each row's scores

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbob.attacks.base import Attack, Branches, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Branches, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.protocols.shared.trees import LEAF, Forest
@@ -80,6 +80,7 @@ class PathRestriction(Attack):
     identity = "PathRestriction()"
     summary = "PRA: restricts the paths of a decision tree to those that fit the predicted class and the known columns"
     paper = "luo2021"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("decision_tree",)
     requires = (WhiteBox,)
     cost_terms = ("1", "n", "n w")

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import (
     TINY,
     from_mixture,
@@ -51,6 +51,7 @@ class PosteriorMean(Attack):
     identity = "PosteriorMean()"
     summary = "ours: the mean of all values that fit the scores and ranges, under a prior from the known columns"
     paper = "plumbob"
+    nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)
     cost_terms = ("1", "n u", "loose", "loose n u")  # draws in a box of u columns, where scores leave one

@@ -26,6 +26,7 @@ class CodeDecoding(Attack):
     summary = "ours: decodes sums of hidden codes jointly over bins, nodes and trees into the bins of all rows"
     paper = "plumbob"
     protocols = ("secure_boost",)
+    changes_messages = True
     workload = "loops"
 
     def __init__(self, *, nodes: bool = True) -> None:

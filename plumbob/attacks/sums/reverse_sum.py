@@ -32,6 +32,7 @@ class ReverseSum(Attack):
     summary = "magic numbers hidden in the gradients reveal which rows lie in which bin"
     paper = "weng2022"
     protocols = ("secure_boost",)
+    changes_messages = True
     workload = "loops"
     presets = {"small": {"effort": 20}}
 

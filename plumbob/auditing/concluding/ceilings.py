@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.summarise import Situation, group, situation_of
 from plumbob.auditing.running.finding import Finding
-from plumbob.scoring.ceiling import CEILING, ColumnCeiling
+from plumbob.scoring.column_ceiling import CEILING, ColumnCeiling
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,6 @@ class Ceiling:
     def gain(self) -> float:
         """What the messages add."""
         return self.full - self.own
-
-
-def attacked(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings of attacks: all but the ceilings."""
-    return [finding for finding in findings if finding.score.metric != CEILING]
 
 
 def ceilings_of(findings: Iterable[Finding]) -> dict[tuple[Situation, str], Ceiling]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.ceilings import Ceiling, attacked, ceilings_of
-from plumbob.auditing.concluding.judging import LABEL, LIMIT, Verdict, none_words, not_tested_words, whole_percent
-from plumbob.auditing.concluding.summarise import Situation, Summary, group, situation_of, summarise
+from plumbob.auditing.concluding.ceilings import Ceiling, ceilings_of
+from plumbob.auditing.concluding.judging import LIMIT, Verdict, none_words, not_tested_words, whole_percent
+from plumbob.auditing.concluding.summarise import Situation, Summary, attacked, group, situation_of, summarise
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level, worst
 
 NO_ATTACK = "no attack of this plan applies"
@@ -154,6 +155,11 @@ def combined(cases: Sequence[Standing], ceiling: Ceiling | None, weaker_only: bo
     strongest = max(cases, key=lambda one: one.severity)
     if strongest.level.leaks:
         return replace(strongest, ceiling=ceiling)
+    if any(one.level is Level.HELD for one in cases) and all(
+        one.level in (Level.HELD, Level.NOT_TESTED) for one in cases
+    ):
+        return next(one for one in cases if one.level is Level.HELD)
+    cases = [one for one in cases if one.level is not Level.HELD]
     tested = [] if weaker_only else [one for one in cases if one.level is not Level.NOT_TESTED]
     if not tested:
         reasons = dict.fromkeys(one.verdict.why for one in cases if one.verdict.why)

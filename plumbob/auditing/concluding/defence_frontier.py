@@ -14,15 +14,16 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, conclude
-from plumbob.auditing.concluding.judging import LABEL, label_gain
-from plumbob.auditing.concluding.summarise import group, situation_of
+from plumbob.auditing.concluding.judging import label_gain
+from plumbob.auditing.concluding.summarise import attacked, group, situation_of
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
 from plumbob.threats import THREATS
+from plumbob.transcript import COORDINATOR
 
 SMALL_LOSS = 0.01  # accuracy that may be lost where no option stops the leak
 ROUNDING = 1e-9  # sums of equal numbers in another order
@@ -87,6 +88,9 @@ class Option:
     auc: Estimate | None = None  # of the released scores
     calibration: Estimate | None = None
     gaps: tuple[Gap, ...] = ()  # threats of the plan that no attack was run under
+    whole: bool = (
+        True  # whether every column, and the label, that was judged under any defence was judged under this one
+    )
     trained: bool = True  # whether the model learnt anything, so that its accuracy says what the defence costs
 
     @property
@@ -110,12 +114,12 @@ class Option:
     @property
     def safe(self) -> bool:
         """Every threat of the plan was tested, and nothing above the limit was found or is possible."""
-        return self.level is Level.NONE and not self.gaps
+        return self.level is Level.NONE and not self.gaps and self.whole
 
     @property
     def unknown(self) -> bool:
         """Whether there is something that is not known of it."""
-        return bool(self.gaps) or any(mark.unknown for mark in self.marks)
+        return bool(self.gaps) or not self.whole or any(mark.unknown for mark in self.marks)
 
     @property
     def reach(self) -> float:
@@ -177,7 +181,8 @@ def frontiers(findings: Iterable[Finding], conclusion: Conclusion | None = None)
             )
             for defence, trials in by_defence.items()
         ]
-        made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, conclusion)))
+        options = [replace(option, whole=_whole(conclusion, data, protocol, option.defence)) for option in options]
+        made.append(replace(frontier(data, protocol, options), untested=_untested(protocol, parts, conclusion)))
     return made
 
 
@@ -253,12 +258,15 @@ def _dominating(option: Option, options: Sequence[Option]) -> str:
     return min(better, key=lambda o: (o.worst.leak.mean, -o.accuracy.mean)).defence if better else ""
 
 
-def _untested(protocol: str, conclusion: Conclusion) -> tuple[str, ...]:
-    """Threats that attacks of Plumbob fit on such a protocol, and that nobody asked about."""
+def _untested(protocol: str, findings: Sequence[Finding], conclusion: Conclusion) -> tuple[str, ...]:
+    """Threats that attacks of Plumbob fit on such a protocol and so many parties, and that nobody asked about."""
+    parties = {party for finding in findings for party in finding.bytes_by_party} - {COORDINATOR}
+    alone = len(parties) < 3  # with one passive party there is nobody to collude with
     asked = {one.situation.threat for one in conclusion.situations if one.situation.protocol == protocol}
     name = protocol.partition(" (")[0]
     tried = [THREATS[one] for one in asked if one in THREATS]
     fits = [t for t in THREATS.values() if any(a.why_not(name, t) is None for a in attacks().values())]
+    fits = [t for t in fits if not (alone and t.colluding_all_but is not None)]
     return tuple(t.name for t in fits if t.name not in asked and not any(t.within(other) for other in tried))
 
 
@@ -266,6 +274,16 @@ def _gaps(conclusion: Conclusion, protocol: str, defence: str) -> tuple[Gap, ...
     """Threats of the plan that no attack was run under, where they could have learnt something."""
     gaps = [one.gap for one in conclusion.situations if one.gap is not None and one.gap.meaningful]
     return tuple(gap for gap in gaps if (gap.protocol, gap.defence) == (protocol, defence))
+
+
+def _whole(conclusion: Conclusion, data: str, protocol: str, defence: str) -> bool:
+    """Whether every target of a protocol was judged under a defence, and no situation of it was left without an attack."""
+    here = [
+        j for j in conclusion.situations if j.counts and (j.situation.data, j.situation.protocol) == (data, protocol)
+    ]
+    under = [judged for judged in here if judged.situation.defence == defence]
+    targets, told = ({one.verdict.column for judged in some for one in judged.standings} for some in (here, under))
+    return targets <= told and all(judged.summaries for judged in under)
 
 
 def _option(defence: str, findings: Sequence[Finding], judged: Mapping[str, Judged], gaps: tuple[Gap, ...]) -> Option:

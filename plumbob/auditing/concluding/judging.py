@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from scipy.special import bdtrc, ndtri, stdtrit
 
 from plumbob.auditing.running.finding import Finding
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
 from plumbob.scoring.score import ColumnScore
@@ -36,7 +37,6 @@ LEAST_EFFECTIVE = 5.0  # rows that an interval rests on, at least
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
 SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
 UNPROVEN = "fails the stricter test that covers all columns, trials and settings at once"
-LABEL = "the label"  # as reports name it among columns
 LABEL_LIMIT = 2.0  # standard errors above the most frequent class from which one trial's guess of labels counts
 
 
@@ -101,6 +101,10 @@ def judge_column(
 
     `why_not` says why finding nothing would mean nothing: the attack does not address such columns, or it failed.
     """
+    open_ = [part for part in parts if not part.held]
+    if not open_:
+        return _held(parts[0].name, parts[0].held, len(parts))
+    parts = open_  # where columns are dealt anew, some trials give the curious parties what others hide
     chance = FAMILY / (TESTS * max(1, family) * len(parts))
     trials = [_trial(part, metric, chance, rows, limit) for part in parts]
     level = _together(trials, why_not)
@@ -155,6 +159,11 @@ def judge_column(
         fixed_10=_mean([part.fixed_10 for part in shown]),
         why=why_not if level is Level.NOT_TESTED else "",
     )
+
+
+def _held(column: str, held: str, trials: int) -> Verdict:
+    """Of a column that is a function of the curious parties' own: no message is needed for it."""
+    return Verdict(column, Level.HELD, f"held already: {held}", trials=trials, why=held)
 
 
 def _together(trials: Sequence[_Trial], why_not: str) -> Level:
@@ -255,6 +264,8 @@ def luck(part: ColumnScore, metric: str) -> float:
 
 def judge_label(trials: Sequence[Finding], settings: int, *, why_not: str = "", limit: float = LIMIT) -> Verdict:
     """The verdict on the label, by the rule of columns: its baseline is to name the most frequent class always."""
+    if all(trial.score.label_held for trial in trials):
+        return replace(_held(LABEL, trials[0].score.label_held, len(trials)), kind="label")
     stern = float(-ndtri(FAMILY / (TESTS * max(1, settings) * len(trials))))
     judged = [_label_trial(trial, stern, limit) for trial in trials]
     level = _together(judged, why_not)

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from plumbob.auditing.concluding.ceilings import attacked
 from plumbob.auditing.concluding.judging import label_gain, recovered
-from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.concluding.summarise import attacked, group
 from plumbob.auditing.running.finding import Finding
 
 

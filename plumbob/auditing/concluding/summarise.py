@@ -12,6 +12,7 @@ from plumbob.auditing.concluding.judging import LIMIT, Verdict, judge_column, ju
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.running.finding import Finding
 from plumbob.kinds import COLUMNS
+from plumbob.scoring.column_ceiling import CEILING
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
@@ -101,9 +102,16 @@ class Summary:
         return worst(verdict.level for verdict in self.verdicts)
 
 
+def attacked(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings of attacks: all but the ceilings."""
+    return [finding for finding in findings if finding.score.metric != CEILING]
+
+
 def summarise(findings: Iterable[Finding], limit: float = LIMIT) -> list[Summary]:
-    """One summary per setting, in the order in which settings first occur; `limit` is the gain that may go unseen."""
-    groups = group(findings, lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6)))
+    """One summary per setting of an attack, in the order in which they first occur; `limit` is the gain that may go unseen."""
+    groups = group(
+        attacked(findings), lambda f: Setting(f.data, f.protocol, f.threat, f.attack, f.defence, round(f.unknown, 6))
+    )
     return [_summary(setting, trials, len(groups), limit) for setting, trials in groups.items()]
 
 

@@ -30,9 +30,7 @@ class Gap:
     threat: str
     defence: str
     why: str
-    meaningful: bool = (
-        True  # False where the curious get nothing to learn from, or a stronger threat was tested
-    )
+    meaningful: bool = True  # False where the curious get nothing to learn from, or a stronger threat was tested
 
     @property
     def what(self) -> str:

@@ -24,6 +24,8 @@ from plumbob.attacks import ATTACKS, Attack
 from plumbob.identity import Workload
 from plumbob.lazy_imports import torch
 from plumbob.protocols import PROTOCOLS, Protocol
+from plumbob.scoring.ceiling import ROWS
+from plumbob.scoring.column_ceiling import CEILING
 
 TRIES = 20  # of a calibration; the fastest counts, for a busy machine is slower now and then
 SLOWEST = 8.0  # a calibration that says more than this, or less than its inverse, was disturbed
@@ -144,6 +146,8 @@ TERMS: dict[str, Term] = {
     "draws u": lambda s: s.draws * s.unknown,
     "u": lambda s: s.unknown,
     "archive": lambda s: s.archive,
+    "seen": lambda s: min(s.rows, ROWS),
+    "seen u": lambda s: min(s.rows, ROWS) * s.unknown,
     "loose": lambda s: s.loose,
     "loose n u": lambda s: s.loose * s.rows * s.unknown,
 }
@@ -154,11 +158,12 @@ PREDICTION = ("1", "n d", "n w", "N d")  # each row meets the model; rows of tra
 OVERHEAD = ("1", "n u", "n d", "N d", "archive")  # of a finding: view, score and baselines
 MEMORY = ("1", "N d", "n u", "n w", "n u c", "archive")
 LINE = ("1", "u")  # of findings.jsonl
+LEARNERS = ("1", "seen", "seen u", "archive")  # of a ceiling
 Coefficients = Mapping[str, float]
 
 
 def terms_of(law: str) -> tuple[str, ...]:
-    """The terms of a law by its name: `train/<protocol>`, `predict/…`, `attack/<attack>/<protocol>`, `score/…`, `memory/…`.
+    """The terms of a law by its name: `train/<protocol>`, `predict/…`, `attack/<attack>/<protocol>`, and so on.
 
     >>> terms_of("attack/equation_solving/logistic_regression")
     ('1', 'n u c')
@@ -168,7 +173,7 @@ def terms_of(law: str) -> tuple[str, ...]:
         return PROTOCOLS.get(rest, Protocol).cost_terms
     if stage == "attack":
         return ATTACKS.get(rest.partition("/")[0], Attack).cost_terms
-    return {"predict": PREDICTION, "memory": MEMORY, "line": LINE}.get(stage, OVERHEAD)
+    return {"predict": PREDICTION, "memory": MEMORY, "line": LINE, CEILING: LEARNERS}.get(stage, OVERHEAD)
 
 
 def value(coefficients: Coefficients, size: Size) -> float:
@@ -188,7 +193,7 @@ def kind_of(law: str) -> Workload:
         return ATTACKS.get(attack, Attack).workload
     if stage == "train":
         return PROTOCOLS.get(rest, Protocol).workload
-    return "matrices" if protocol else "loops"
+    return "matrices" if protocol or stage == CEILING else "loops"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from plumbob.auditing.planning.plan import DefencePlan, Plan
 from plumbob.auditing.running.expand import Case, Unit, cases, units
 from plumbob.auditing.running.open_data import Source
 from plumbob.auditing.running.schedule import model_of, parts
+from plumbob.scoring.column_ceiling import CEILING
 from plumbob.threats import Threat
 
 FORECASTS = (10_000_000, 100_000_000)
@@ -202,6 +203,7 @@ class _Shared:
         protocol, pieces = unit.protocol.protocol(), []
         trained: set[object] = set()
         placed: set[tuple[float | None, str]] = set()
+        seen: set[object] = set()  # whose ceilings are there
         title = unit.protocol.title
         for case in todo:
             size, defence = self._size(unit, case, total), case.defence
@@ -214,6 +216,12 @@ class _Shared:
                     pieces.append(self._piece("train", title, defence, "training", size, model))
                 if protocol.phase == "prediction":
                     pieces.append(self._piece("predict", title, defence, "prediction", size, model))
+            if case.attack == CEILING:
+                curious = (place, self._curious(case.threat))
+                again = 0.0 if curious in seen else 1.0
+                pieces.append(_Piece(CEILING, (title, defence.title, CEILING), size, model, again))
+                seen.add(curious)
+                continue
             pieces.append(self._piece(f"attack/{case.attack}", title, defence, case.attack, size, model))
             pieces.append(_Piece(f"score/{size.protocol}", (title, defence.title, "scoring"), size, model))
         return pieces
@@ -238,8 +246,15 @@ class _Shared:
         federation = self.source.federation
         if federation is None:
             return max(1, round((share or 0.0) * columns))
-        curious = threat.curious(federation.active, [party.name for party in federation.parties])
+        curious = self._curious(threat)
         return sum(len(party.columns) for party in federation.parties if party.name not in curious)
+
+    def _curious(self, threat: Threat) -> tuple[str, ...]:
+        """Who is curious; of columns that are dealt out at random there are two parties."""
+        federation = self.source.federation
+        if federation is None:
+            return threat.curious("active", ["active", "passive"])
+        return threat.curious(federation.active, [party.name for party in federation.parties])
 
     def _notes(self, rows: Sequence[Row]) -> tuple[str, ...]:
         notes = [f"{row.attack} on {row.protocol}: {row.note}" for row in rows if row.note]

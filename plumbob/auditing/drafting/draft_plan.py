@@ -29,6 +29,7 @@ from plumbob.data.align import canonical
 from plumbob.data.prepare import CHOICES
 from plumbob.data.recognise import count, recognise
 from plumbob.errors import BadInput
+from plumbob.files import real
 from plumbob.protocols import protocol_named
 from plumbob.threats import THREATS
 
@@ -113,7 +114,7 @@ def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
     data: dict[str, Any] = {"name": wishes.data} if wishes.data else {}
     if wishes.parties:
         data = {
-            "parties": {name: {"file": str(file.resolve())} for name, file in wishes.parties.items()},
+            "parties": {name: {"file": str(real(file))} for name, file in wishes.parties.items()},
             "id": wishes.id,
             "label": wishes.label,
             "rules": {"missing": missing},
@@ -126,7 +127,7 @@ def _raw(wishes: Wishes, missing: str) -> dict[str, Any]:
     data["ignore"] = list(wishes.ignore)
     defences: Any = sweep.NAME if wishes.defences == (sweep.NAME,) else list(wishes.defences)
     columns = {"columns": list(wishes.columns)} if wishes.columns else {}
-    models = [{"model": str(path.resolve())} | columns for path in wishes.models]
+    models = [{"model": str(real(path))} | columns for path in wishes.models]
     rest = {"protocols": [*wishes.protocols, *models], "threats": list(wishes.threats), "defences": defences}
     return {"data": data, **rest, "effort": wishes.effort}
 
@@ -212,6 +213,11 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         f"effort: {wishes.effort}",
     ]
     lines += ["# trials: 5", "# rows: 2000"]
+    lines += [
+        "",
+        *_comment("What could be learnt at most, beside what the attacks learn; see docs/ceiling.md."),
+        "ceiling: true",
+    ]
     if not wishes.parties:
         lines += ["", *_comment("Shares of the columns that the curious party does not have."), "# unknown: [0.1, 0.3]"]
     lines += [

@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
-from plumbob.auditing.concluding.judging import LABEL, interval
-from plumbob.auditing.concluding.summarise import Situation, group, situation_of
+from plumbob.auditing.concluding.judging import interval
+from plumbob.auditing.concluding.summarise import Situation, attacked, group, situation_of
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.running.finding import Finding
 from plumbob.errors import BadInput, suggest
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
 
 LONGEST = 1_000  # characters of an expression
@@ -146,7 +147,7 @@ class Gate:
 
     def outcome(self, findings: Sequence[Finding], conclusion: Conclusion) -> Outcome:
         """What it says of an audit: every condition in every situation, in the order of the gate."""
-        trials = group(findings, situation_of)
+        trials = group(attacked(findings), situation_of)
         meant = [judged for judged in conclusion.situations if judged.counts]
         checks = [
             _check(condition, judged, trials.get(judged.situation, []))

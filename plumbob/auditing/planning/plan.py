@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from plumbob import bundle
-from plumbob.attacks import attack_named, attacks
+from plumbob.attacks import ATTACKS, attack_named, attacks
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.gate import Gate
@@ -95,6 +95,11 @@ class DataPlan(_Part):
                         f"a recorded run contains its own data, so '{key}' cannot be combined with 'recorded'"
                     )
             return self
+        for key, what in (("label", "the label"), ("id", "the id column")):
+            if getattr(self, key) is not None and getattr(self, key) in self.ignore:
+                raise ValueError(
+                    f"'ignore' names {what} '{getattr(self, key)}' ('{key}'); remove it from 'ignore' or name another column"
+                )
         own_files = [name for name, party in self.parties.items() if party.file is not None]
         sources = [self.name is not None, self.file is not None, bool(own_files)]
         if sum(sources) != 1:
@@ -283,6 +288,7 @@ class Plan(_Part):
     seed: int = Field(default=0, ge=0, strict=True)
     effort: Effort = "standard"
     limit: float = Field(default=LIMIT, gt=0, lt=1)  # gain that may go unseen where a column is called safe
+    ceiling: bool = Field(default=True, strict=True)  # whether what could be learnt is computed beside the attacks
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
 
@@ -292,6 +298,11 @@ class Plan(_Part):
         if unknown is not None and (not unknown or any(not 0 < share < 1 for share in unknown)):
             raise ValueError("expected shares between 0 and 1, such as [0.1, 0.3, 0.5]")
         return unknown
+
+    @field_validator("attacks")
+    @classmethod
+    def _without_aliases(cls, attacks: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if attacks is None else tuple(map(ATTACKS.canonical, attacks))
 
     @model_validator(mode="after")
     def _known_names(self) -> Plan:

@@ -14,6 +14,7 @@ from plumbob.attacks import attacks
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import PATHS, Plan
 from plumbob.errors import BadInput, suggest
+from plumbob.files import read_text, shown, wrong_path
 from plumbob.formats import digest_of, read_model
 from plumbob.trust import NO_CODE, Trust
 
@@ -45,13 +46,15 @@ class _PlainLoader(yaml.SafeLoader):
 def read_plan(path: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
     """A plan from a YAML file; its paths are relative to the file's folder. Without `look`, no file it names is opened."""
     try:
-        if path.stat().st_size > PLAN_LIMIT:
-            raise BadInput(f"{path} is larger than {PLAN_LIMIT:,} bytes, too large for a plan")
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, f"the plan {shown(path)}", most=PLAN_LIMIT)
     except FileNotFoundError as error:
-        raise BadInput(f"no plan file at {path}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the plan {path} cannot be read ({type(error).__name__})") from error
+        raise BadInput(f"no plan file at {shown(path)}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"the plan {shown(path)} is not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise wrong_path(error) or BadInput(f"the plan {shown(path)} cannot be read") from error
+    except ValueError as error:
+        raise BadInput(f"the plan {shown(path)} cannot be read: no file has such a name") from error
     return plan_from_text(text, str(path), path.parent, trust=trust, look=look)
 
 

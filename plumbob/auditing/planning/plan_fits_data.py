@@ -6,7 +6,7 @@ import numpy as np
 
 from plumbob.attacks import attack_named
 from plumbob.auditing.planning.plan import Plan
-from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.auditing.running.open_data import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
@@ -18,7 +18,7 @@ FEWEST = 50  # predicted rows below which the normal limits of the verdicts are 
 
 def check_fit(plan: Plan, source: Source) -> None:
     """One sentence where a filled plan would stop on its data, or would mean nothing."""
-    used = {case.threat.name for unit in units(plan) for case in cases(plan, unit)}
+    used = {case.threat.name for unit in units(plan) for case in attack_cases(plan, unit)}
     if not used:
         raise BadInput("no attack of this plan fits its protocols and threats; `plumbob list matrix` shows what fits")
     rows, columns = source.values.shape
@@ -27,8 +27,10 @@ def check_fit(plan: Plan, source: Source) -> None:
         return
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     kinds = [part.protocol() for part in plan.protocols]
-    for kind in kinds:
+    for part, kind in zip(plan.protocols, kinds, strict=True):
         kind.ready(min(len(train), plan.rows or len(train)))
+        if part.model is None:
+            kind.fits(columns, len(source.classes))
     predicted = min(len(others), plan.rows or len(others))
     if predicted < FEWEST:
         what = "kept for the test" if all(kind.phase == "training" for kind in kinds) else "predicted"
@@ -38,8 +40,8 @@ def check_fit(plan: Plan, source: Source) -> None:
         raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
     if len(set(counts)) < len(counts):
         raise BadInput(f"'unknown': two shares give the same number of the {columns} columns; drop one of them")
-    for part in plan.threats:
-        threat = part.threat()
+    for named in plan.threats:
+        threat = named.threat()
         if source.federation is not None:
             curious = threat.curious(source.federation.active, [party.name for party in source.federation.parties])
             if all(feature.party in curious for feature in source.federation.features):
@@ -58,7 +60,7 @@ def _check_recorded(plan: Plan, log: Transcript, rows: int) -> None:
     """The same of a recorded run, on all of its rows."""
     if rows < FEWEST:
         raise BadInput(f"only {rows} rows were recorded; a verdict needs at least {FEWEST}")
-    for case in (case for unit in units(plan) for case in cases(plan, unit)):
+    for case in (case for unit in units(plan) for case in attack_cases(plan, unit)):
         view = cut(log, case.threat)  # a threat that grants what was not recorded says so here
         if WhiteBox in attack_named(case.attack).requires and not view.model:
             raise BadInput(

@@ -165,6 +165,7 @@ def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick = lambda: None) 
     polite = True  # at first: pieces that nobody is at. Then: whatever is free.
     job = replace(job, mark=job.store.mark)
     near = True  # until a round of workers that do not see the store has done nothing
+    todo = [left for piece in todo if (left := _missing(job, piece, tick)).todo]  # where nothing is, no worker starts
     try:
         while todo:
             rounds = _near(job, todo, pool, polite, tick) if near else _far(job, todo, pool, tick)
@@ -177,6 +178,14 @@ def run_job(job: Job, todo: list[Piece], pool: Pool, tick: Tick = lambda: None) 
             polite = False
     finally:
         forget()
+
+
+def _missing(job: Job, piece: Piece, tick: Tick) -> Piece:
+    """A piece without what is there already."""
+    left = [key for case, key in piece.todo if not job.done(piece.unit, case, key)]
+    for _ in range(len(piece.todo) - len(left)):
+        tick()
+    return piece.only(left)
 
 
 def _near(job: Job, todo: list[Piece], pool: Pool, polite: bool, tick: Tick) -> Iterator[list[str]]:

@@ -22,6 +22,7 @@ from plumbob.auditing.running.finding import address
 from plumbob.auditing.running.open_data import Source
 from plumbob.auditing.running.provenance import code_of, modules_of
 from plumbob.defences import Combined
+from plumbob.scoring.column_ceiling import CEILING
 from plumbob.threats import Threat, describe
 
 PACKAGES = {"numpy": "numpy", "scipy": "scipy", "scikit-learn": "sklearn", "pandas": "pandas", "torch": "torch"}
@@ -74,7 +75,7 @@ def untried(plan: Plan) -> list[Untried]:
     notes = []
     for protocol in plan.protocols:
         fitting = [defence.title for defence in defences_for(plan, protocol)]
-        attacked = {case.defence.title for case in cases(plan, Unit(protocol, 0))}
+        attacked = {case.defence.title for case in attack_cases(plan, Unit(protocol, 0))}
         for defence in plan.defences:
             title = defence.title
             where = f"{title} on {protocol.title}"
@@ -96,7 +97,8 @@ def gaps(plan: Plan) -> list[Gap]:
     """Situations of a plan in which no attack applies, and why: nothing is known of them."""
     found = []
     for protocol in plan.protocols:
-        measured = {(case.defence.title, case.threat.name): case.remaining for case in cases(plan, Unit(protocol, 0))}
+        attackers = attack_cases(plan, Unit(protocol, 0))
+        measured = {(case.defence.title, case.threat.name): case.remaining for case in attackers}
         for defence, chosen in product(defences_for(plan, protocol), plan.threats):
             if (defence.title, chosen.name) in measured:
                 continue
@@ -122,11 +124,19 @@ def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
 
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
-    """What a unit finds out: every fitting combination."""
-    defences = defences_for(plan, unit.protocol)
-    combinations = product(plan.unknown or (None,), defences, plan.threats, plan.fitting_attacks)
-    every = [Case(unknown, defence, threat.threat(), attack) for unknown, defence, threat, attack in combinations]
-    return [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
+    """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
+    found = []
+    for unknown, defence, named in product(plan.unknown or (None,), defences_for(plan, unit.protocol), plan.threats):
+        threat = named.threat()
+        every = [Case(unknown, defence, threat, attack) for attack in plan.fitting_attacks]
+        found += [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
+        found += [Case(unknown, defence, threat, CEILING)] if plan.ceiling else []
+    return found
+
+
+def attack_cases(plan: Plan, unit: Unit) -> list[Case]:
+    """Those of attacks."""
+    return [case for case in cases(plan, unit) if case.attack != CEILING]
 
 
 def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
@@ -143,7 +153,7 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
         "unknown": case.unknown,
         "defence": case.defence.defence().identified(),
         "threat": describe(case.threat),
-        "attack": attack_named(case.attack).identified(),
+        "attack": case.attack if case.attack == CEILING else attack_named(case.attack).identified(),
     }
     if unit.protocol.model is not None:
         parts |= {"model": unit.protocol.sha256, "columns": unit.protocol.columns}
@@ -173,4 +183,5 @@ def made_by(unit: Unit, case: Case) -> str:
     """A hash of the code that a finding goes through: the workbench, and the protocol, defence and attack it is of."""
     defence = case.defence.defence()
     parts = defence.parts if isinstance(defence, Combined) else (defence,)
-    return code_of(modules_of([unit.protocol.protocol(), *parts, attack_named(case.attack)]) | {MADE_IN})
+    attacks = [] if case.attack == CEILING else [attack_named(case.attack)]
+    return code_of(modules_of([unit.protocol.protocol(), *parts, *attacks]) | {MADE_IN})

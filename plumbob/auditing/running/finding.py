@@ -6,6 +6,7 @@ Found and cost lie apart because the first is the same for every run, byte for b
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, asdict, astuple, dataclass, field, fields
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any, TypeVar
 
 from plumbob.auditing.running.data_flows import Flow, flows_from
 from plumbob.errors import BadInput
-from plumbob.files import parse_json
-from plumbob.scoring.ceiling import ColumnCeiling
+from plumbob.files import parse_json, read_text
+from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.images import ImageScore
 from plumbob.scoring.score import ColumnScore, Score
 
@@ -53,7 +54,7 @@ class Finding:
     data: str
     protocol: str
     threat: str
-    attack: str
+    attack: str  # or `ceiling`, which is no attack: what could be learnt
     defence: str
     unknown: float  # share of the columns that the curious parties do not hold
     known_columns: int
@@ -100,7 +101,10 @@ class Finding:
         return _line({"key": self.key} | {name: getattr(self, name) for name in BESIDE})
 
     def _plain(self) -> dict[str, Any]:
-        return asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
+        plain = asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
+        if not self.score.ceilings:  # attacks have none
+            del plain["score"]["ceilings"]
+        return plain
 
     @classmethod
     def from_line(cls, line: str, cost: dict[str, Any] | None = None) -> Finding:
@@ -110,7 +114,7 @@ class Finding:
         columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
-        inner["ceilings"] = tuple(_typed(ColumnCeiling(**one)) for one in inner.get("ceilings", ()))
+        inner["ceilings"] = tuple(map(_ceiling, inner.get("ceilings", ())))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         raw["flows"] = flows_from(raw.get("flows", ()))
         return _typed(cls(**raw, score=_typed(Score(**inner, columns=columns))))
@@ -121,6 +125,8 @@ def _typed(made: Made) -> Made:
     for part in fields(made):
         if part.type in KINDS and not isinstance(getattr(made, part.name), KINDS[part.type]):
             raise TypeError(f"'{part.name}' is of the wrong type")
+        if isinstance(getattr(made, part.name), float) and not math.isfinite(getattr(made, part.name)):
+            raise TypeError(f"'{part.name}' is not finite")  # none is ever written
     return made
 
 
@@ -133,6 +139,13 @@ def _images(raw: dict[str, Any] | None) -> ImageScore | None:
         return None
     quantiles = {name: tuple(raw[name]) for name in ("psnr_quantiles", "ssim_quantiles")}
     return _typed(ImageScore(**(raw | quantiles | {"path": _pairs(raw["path"])})))
+
+
+def _ceiling(raw: dict[str, Any]) -> ColumnCeiling:
+    names = tuple(raw.get("uncovered", ()))
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("'uncovered' is of the wrong type")
+    return _typed(ColumnCeiling(**(raw | {"uncovered": names})))
 
 
 def _pairs(raw: Iterable[Iterable[Any]]) -> tuple[tuple[int, float], ...]:
@@ -160,7 +173,10 @@ def read_cost(line: str) -> dict[str, Any]:
     words = {"key": raw["key"], "code": raw.get("code", "")}  # earlier versions did not keep the code
     if not all(isinstance(word, str) for word in words.values()):
         raise TypeError("a key is a word")
-    return words | {name: float(raw[name]) for name in COSTS}
+    costs = {name: float(raw[name]) for name in COSTS}
+    if not all(map(math.isfinite, costs.values())):
+        raise TypeError("a cost is not finite")
+    return words | costs
 
 
 def reason(line: str) -> str:
@@ -190,7 +206,7 @@ def reason(line: str) -> str:
 
 def _parsed(path: Path, parse: Callable[[str], Parsed]) -> Iterator[tuple[str, Parsed]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        lines = read_text(path).split("\n")[:-1]
     except (OSError, UnicodeDecodeError) as error:
         why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else type(error).__name__
         raise BadInput(f"{path} cannot be read ({why}); move the file away and run again") from error

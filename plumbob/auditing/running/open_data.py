@@ -15,11 +15,12 @@ from plumbob.auditing.planning.plan import DataPlan, ProtocolPlan
 from plumbob.data import registry
 from plumbob.data.align import align
 from plumbob.data.files import read_frame
-from plumbob.data.prepare import complete_rows, prepare
+from plumbob.data.prepare import IGNORED, complete_rows, prepare
 from plumbob.data.sampling import read_sample
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import (
     Column,
+    Dropped,
     Federation,
     FloatArray,
     IntArray,
@@ -73,6 +74,11 @@ class Source:
         return self.federation.classes if self.federation is not None else self._table.classes
 
     @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """Columns of the parties' files that take no part."""
+        return self.federation.dropped if self.federation is not None else self._table.dropped
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         if self.federation is not None:
             return tuple(feature.column for feature in self.federation.features)
@@ -93,6 +99,14 @@ class Source:
         return federation, np.array([position[feature.column.name] for feature in federation.features])
 
     @property
+    def _filled(self) -> list[str]:
+        """Hashes of which cells preparation filled: scores leave them out."""
+        tables = (
+            [self.table] if self.table is not None else self.federation.parties if self.federation is not None else []
+        )
+        return [bundle.digest(table.filled) for table in tables if table.filled is not None]
+
+    @property
     def digest(self) -> str:
         """A hash of every value, so that changed data never meet old findings."""
         parts = [bundle.digest(self.values), bundle.digest(self.label), bundle.canonical(list(self.classes))]
@@ -107,6 +121,7 @@ class Source:
             known = [self.federation.active, *map(repr, self.federation.features)]
         else:
             known = [repr(column) for column in self._table.columns]
+        known += self._filled
         return hashlib.sha256(bundle.canonical([self.digest, self.name, known]).encode()).hexdigest()
 
 
@@ -215,7 +230,8 @@ def _without(table: Table, ignore: tuple[str, ...]) -> Table:
         if name not in {c.source or c.name for c in table.columns}:
             raise BadInput(f"'{table.name}' has no column '{name}' to ignore{suggest(name, table.names)}")
     keep = [i for i, column in enumerate(table.columns) if (column.source or column.name) not in ignore]
-    return replace(table, columns=tuple(table.columns[i] for i in keep), values=table.values[:, keep])
+    dropped = tuple(Dropped("", name, IGNORED) for name in ignore)
+    return replace(table.only(keep), dropped=(*table.dropped, *dropped))
 
 
 def _from_table(plan: DataPlan, table: Table) -> Source:
@@ -236,7 +252,9 @@ def _from_table(plan: DataPlan, table: Table) -> Source:
             if plan.name is not None and name not in made:
                 raise BadInput(f"party '{party}': no column '{name}' in '{table.name}'{suggest(name, sorted(made))}")
     assert plan.active is not None
-    federation = split(table, owners, plan.active)
+    holder = {name: party for party, part in plan.parties.items() for name in part.columns or ()}
+    dropped = tuple(replace(one, party=holder.get(one.column, "")) for one in table.dropped)
+    federation = split(replace(table, dropped=dropped), owners, plan.active)
     return Source(table.name, federation, None, table.notes, words=table.words)
 
 
@@ -250,6 +268,7 @@ def _from_files(plan: DataPlan, seed: int, given: Frames) -> Source:
         if name not in columns:
             raise BadInput(f"no party has a column '{name}' to ignore{suggest(name, columns)}")
     active = _active(plan, frames)
+    left_out: dict[str, list[str]] = {}
     for name, party in plan.parties.items():
         if party.columns is not None:
             for column in party.columns:
@@ -257,6 +276,7 @@ def _from_files(plan: DataPlan, seed: int, given: Frames) -> Source:
             keep = [plan.id, *party.columns] + (
                 [plan.label] if name == active and plan.label not in party.columns else []
             )
+            left_out[name] = [column for column in map(str, frames[name].columns) if column not in keep]
             frames[name] = frames[name][[column for column in keep if column in frames[name].columns]]
     log = Transcript("alignment", active, tuple(frames), (), ())
     aligned, notes = align(
@@ -267,10 +287,17 @@ def _from_files(plan: DataPlan, seed: int, given: Frames) -> Source:
         rules=plan.rules.rules(),
         send=lambda sender, receiver, name, payload: log.send(sender, receiver, "align", 0, name, payload),
     )
-    return replace(_federate(plan, aligned, active, (*sampled, *notes)), alignment=log)
+    return replace(_federate(plan, aligned, active, (*sampled, *notes), left_out), alignment=log)
 
 
-def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, notes: tuple[str, ...]) -> Source:
+def _federate(
+    plan: DataPlan,
+    frames: Mapping[str, pd.DataFrame],
+    active: str,
+    notes: tuple[str, ...],
+    left_out: Mapping[str, Sequence[str]],
+) -> Source:
+    """The parties with their prepared tables; `left_out` are columns of files that the plan does not list."""
     rules = plan.rules.rules()
     if rules.missing == "drop_rows":  # a row that one party drops is dropped by all
         whole = [
@@ -288,6 +315,7 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
         if not keep.all():
             notes = (*notes, f"{int((~keep).sum()):,} rows with missing values dropped at every party")
     parties: list[Party] = []
+    dropped: list[Dropped] = []
     words: dict[str, str] = {}
     label: IntArray | None = None
     classes: tuple[str, ...] = ()
@@ -303,11 +331,13 @@ def _federate(plan: DataPlan, frames: Mapping[str, pd.DataFrame], active: str, n
         )
         notes = (*notes, *table.notes)
         words |= table.words
-        parties.append(Party(name, table.columns, table.values))
+        parties.append(Party.holding(name, table))
+        dropped += [Dropped(name, column, IGNORED) for column in left_out.get(name, ())]
+        dropped += [replace(one, party=name) for one in table.dropped]
         if name == active:
             label, classes = table.label, table.classes
     assert label is not None
-    federation = Federation(tuple(parties), active, label, classes, notes)
+    federation = Federation(tuple(parties), active, label, classes, notes, tuple(dropped))
     return Source(" + ".join(frames), federation, None, notes, words=words)
 
 

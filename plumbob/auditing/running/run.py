@@ -43,9 +43,11 @@ from plumbob.protocols.base import (
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.shared.networks import one_thread
 from plumbob.recorded.seals import accuracy_of, defence_of
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.ceiling import ceiling_score
+from plumbob.scoring.column_ceiling import CEILING
+from plumbob.scoring.score import Score, score, truth_of
 from plumbob.scoring.usefulness import Usefulness, usefulness
-from plumbob.threats import View, cut
+from plumbob.threats import Schema, Threat, View, WhiteBox, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
 LOSSES = 60  # points of a training's loss that a finding keeps
@@ -91,6 +93,7 @@ class Workbench:
         self.rows = np.sort(others[: plan.rows])
         self._models: dict[str, tuple[Model, float]] = {}
         self._last: tuple[tuple[float | None, str], _Run] | None = None
+        self._ceilings: dict[tuple[str, ...], Score] = {}  # of the last transcript, by who is curious
 
     def log(self, case: Case) -> Transcript:
         """What a case is found in; made once for all cases of the same split and defence that follow each other."""
@@ -100,11 +103,16 @@ class Workbench:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
         done = self._run(case)
         words = draws(self.plan, self.digest, self.unit, case)
-        view = cut(done.log, case.remaining, self.source.trust)
         started = time.perf_counter()
-        guess = _guess(self.plan, self.unit, case, view, generator(self.plan.seed, "attack", words))
-        seconds = time.perf_counter() - started
-        judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
+        if case.attack == CEILING:
+            view, judged = self._ceiling(case, done.log)
+            guess, seconds = nothing(view), time.perf_counter() - started
+        else:
+            view = cut(done.log, case.remaining, self.source.trust)
+            started = time.perf_counter()
+            guess = _guess(self.plan, self.unit, case, view, generator(self.plan.seed, "attack", words))
+            seconds = time.perf_counter() - started
+            judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
         if show is not None and judged.images is not None:
             show(name, done.log, view, guess)
         total = len(view.known) + len(view.unknown)
@@ -127,7 +135,7 @@ class Workbench:
             score=judged,
             seconds=seconds,
             peak_mb=peak_mb(),
-            white_box=view.model is not None,
+            white_box=view.model is not None and case.remaining.grant(WhiteBox) is not None,
             train_seconds=done.train_seconds,
             predict_seconds=done.predict_seconds,
             bytes_sent=done.log.bytes_sent(),
@@ -143,10 +151,19 @@ class Workbench:
             flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
         )
 
+    def _ceiling(self, case: Case, log: Transcript) -> tuple[View, Score]:
+        """What could be learnt, with all that is seen. It does not depend on what else is known: once for all such threats."""
+        view = cut(log, replace(case.threat, grants=(WhiteBox(), Schema())), self.source.trust)
+        if view.curious not in self._ceilings:
+            alike = replace(case, threat=Threat(CEILING, " ".join(view.curious)))
+            rng = generator(self.plan.seed, CEILING, draws(self.plan, self.digest, self.unit, alike))
+            self._ceilings[view.curious] = ceiling_score(view, truth_of(log, view), rng)
+        return view, self._ceilings[view.curious]
+
     def _run(self, case: Case) -> _Run:
         place = (case.unknown, case.defence.title)
         if self._last is None or self._last[0] != place:
-            self._last = None  # one transcript at a time: it may be large
+            self._last, self._ceilings = None, {}  # one transcript at a time: it may be large
             self._last = (place, self._transcript(case))
         return self._last[1]
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from plumbob import os_specific as platform_only
 from plumbob.auditing.running.finding import BROKEN, Finding, lost_cost, parted, read_cost, reason
 from plumbob.errors import BadInput
-from plumbob.files import write_whole
+from plumbob.files import open_regular, parse_json, read_text, write_whole
 
 MARK = "store.json"  # makes a folder a store
+LARGEST = 64 * 2**20  # bytes of one finding
 FORMAT = 2  # 1 kept findings by their key alone
 
 
@@ -43,7 +44,7 @@ class Store:
             raise BadInput(f"{self.folder} is a file; a store is a folder (--store)")
         if self.folder.is_dir() and any(not path.name.startswith(".") for path in self.folder.iterdir()):
             try:
-                found = int(json.loads((self.folder / MARK).read_text(encoding="utf-8"))["format"])
+                found = int(parse_json(read_text(self.folder / MARK, most=LARGEST))["format"])
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise BadInput(f"{self.folder} is not empty and not a store; choose another (--store)") from error
             if found != FORMAT:
@@ -73,7 +74,7 @@ class Store:
     def mark(self) -> str:
         """What only this store's folder holds, or nothing where it cannot be seen."""
         try:
-            return (self.folder / MARK).read_text(encoding="utf-8")
+            return read_text(self.folder / MARK, most=LARGEST)
         except OSError:
             return ""
 
@@ -92,9 +93,9 @@ class Store:
         """The two lines as they were written, and what they say."""
         found = ""
         try:
-            found, cost = self._finding(key).read_text(encoding="utf-8"), f"{lost_cost(*parted(key))}\n"
+            found, cost = read_text(self._finding(key), most=LARGEST), f"{lost_cost(*parted(key))}\n"
             with suppress(FileNotFoundError):
-                cost = self._cost(key).read_text(encoding="utf-8")
+                cost = read_text(self._cost(key), most=LARGEST)
             finding = Finding.from_line(found, read_cost(cost))
         except BROKEN as error:
             why = reason(found) if found else "not a finding"
@@ -108,7 +109,7 @@ class Store:
         if finding.address in self:
             return
         self._write(finding)
-        with (self.folder / "written").open("ab", buffering=0) as log:  # one write at the end of the file: never torn
+        with open_regular(self.folder / "written", append=True) as log:  # one write at the end of the file: never torn
             log.write(f"{finding.address}\n".encode())
 
     def adopt(self, finding: Finding) -> None:
@@ -143,7 +144,7 @@ class Store:
     def written(self) -> list[str]:
         """The key of every finding that was computed, in the order of time; one that was computed twice is listed twice."""
         log = self.folder / "written"
-        return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        return read_text(log).splitlines() if log.exists() else []
 
     def _finding(self, key: str) -> Path:
         return self.folder / "findings" / f"{key}.json"
@@ -155,7 +156,7 @@ class Store:
 def _locked(path: Path, wait: bool) -> int | None:
     """The file, made and locked; None if another has it. A file that its holder removed meanwhile does not count."""
     while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
         try:
             if not platform_only.lock(lock, wait=wait):
                 os.close(lock)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
+from plumbob.defences.guarantee import SHARED_HAZARDS, Guarantee
 from plumbob.defences.scores.dp_sgd import noise_for
 from plumbob.errors import BadInput, boolean, positive
 from plumbob.known_defences import KnownDefences, KnownDpGradients
@@ -43,6 +44,33 @@ class DpGradients(GradientDefence):
     def known(self, noise: float | None = None) -> KnownDefences:
         """The settings, and the noise multiplier of a training."""
         return KnownDefences.of(KnownDpGradients(self.epsilon, self.delta, self.clip, self.amplified, noise))
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        trust = "each party adds its own noise before it uploads, so the server need not be trusted with the uploads"
+        composition = "all rounds of one party's uploads, each round that a row is in at its full cost"
+        amplified = (
+            "The budget counts on secret random batches, but here the server draws them: no promise against the server."
+        )
+        if self.amplified:
+            trust = "the server must not know which rows are in a batch"
+            composition = "all rounds of one party's uploads, with batches drawn at random and kept secret"
+        return (
+            Guarantee(
+                unit="one training row in the uploads of one party: one person, if each has one row",
+                neighbours="one row's gradient is left out of its batches, which keep their size",
+                epsilon=self.epsilon,
+                delta=f"{self.delta:g}",
+                trust=f"{trust}; the active party gets the networks' outputs as they are and is trusted",
+                mechanism=f"Gaussian noise on mean gradients, each row's clipped to length {self.clip:g}",
+                composition=f"{composition}, by a Rényi accountant",
+                hazards=(
+                    *((amplified,) if self.amplified else ()),
+                    "A person's row shapes the uploads of every party and of the top network: their budgets add up.",
+                    "Outputs and their gradients, which workers and the active party exchange, get no noise.",
+                    *SHARED_HAZARDS,
+                ),
+            ),
+        )
 
     def begin(self, outline: GradientOutline) -> GradientGuard[DpGradients]:
         rate, steps = outline.batch_size / outline.rows, outline.rounds

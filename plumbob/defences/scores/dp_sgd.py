@@ -18,6 +18,7 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.defences.base import Defence
+from plumbob.defences.guarantee import SHARED_HAZARDS, Guarantee
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.lazy_imports import dp_accounting, nn, opacus, torch
@@ -198,3 +199,21 @@ class DpSgd(Defence):
         if not isinstance(protocol, LogisticRegression | NeuralNetwork):
             return protocol
         return PrivateTraining(copy.copy(protocol), self.epsilon, self.delta, self.clip, self.epochs)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        return (
+            Guarantee(
+                unit="one row of the training data with all its columns and its label: one person, if each has one row",
+                neighbours="one training row is added or left out",
+                epsilon=self.epsilon,
+                delta="one over the number of training rows" if self.delta is None else f"{self.delta:g}",
+                trust="central: whoever trains the model sees all columns of all parties in the clear",
+                mechanism=f"Gaussian noise on sums of gradients, each clipped to length {self.clip:g}",
+                composition="all steps of one training together, with batches drawn at random, by a Rényi accountant",
+                hazards=(
+                    "It protects the people whose rows train the model. Rows that are predicted, and what is exchanged about "
+                    "them, get no noise.",
+                    *SHARED_HAZARDS,
+                ),
+            ),
+        )

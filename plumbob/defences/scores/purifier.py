@@ -18,6 +18,7 @@ from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownDefences, KnownPurifier
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
+from plumbob.protocols.shared.adam import Adam
 
 MOST = 2_000  # scores learnt from
 STEPS = 1_500
@@ -52,7 +53,7 @@ def train(scores: FloatArray, seed: int = 0) -> Autoencoder:
         layers[0].bias.fill_(1.0)
         layers[1].bias.copy_(data.mean(dim=0))
     parameters = [p for layer in layers for p in layer.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=1e-2)
+    optimiser = Adam(parameters, lr=1e-2)
     inputs = data.float()
     for _ in range(STEPS):
         optimiser.zero_grad()

@@ -123,7 +123,9 @@ def check(scale: Scale, seed: int) -> CheckResult:
         "levels by what was planted": levels,
         "kinds": list(KINDS),
     }
-    expected = "at most 5 % (upper bound 7 %) of either error; undecided falls; 1 in 50 in 95 % of tables, 1 in 5 in all"
+    expected = (
+        "at most 5 % (upper bound 7 %) of either error; undecided falls; 1 in 50 in 95 % of tables, 1 in 5 in all"
+    )
     why = "; ".join(f"{name} fails" for name, right in answers.items() if not right)
     return CheckResult(all(answers.values()), measured, expected, count, why or "every part holds")
 

@@ -25,7 +25,7 @@ from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwis
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray, Party, shape_of
 from plumbob.lazy_imports import nn, torch
-from plumbob.protocols.base import IN_THE_CLEAR, MASKED, note, opened
+from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.transcript import COORDINATOR, Transcript
@@ -83,6 +83,7 @@ class SplitNetwork(GuardedProtocol):
             raise BadInput(f"hidden: expected the widths of at least one layer, got {hidden!r}")
         self.hidden = tuple(whole("hidden", size, 1, 100_000) for size in hidden)  # the cut layer's width comes first
         self.cut = whole("cut", cut, 1, 4)  # layers below the cut
+        check_weights("hidden", (*self.hidden[:1] * self.cut, *self.hidden[1:]))
         self.bottom = bottom if bottom == AUTO else known_network("bottom", bottom)
         self.top = top if top == AUTO else known_network("top", top)
         self.bias = boolean("bias", bias)  # in bottom models of passive parties
@@ -109,6 +110,9 @@ class SplitNetwork(GuardedProtocol):
     def width(self) -> int:
         """Of the cut layer: how many numbers a passive party sends for a row."""
         return self.hidden[0]
+
+    def fits(self, columns: int, classes: int) -> None:
+        check_weights("hidden", (columns, *self.hidden[:1] * self.cut, *self.hidden[1:], classes))
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         if self.aggregation == "masked" and len(federation.passive) < 2:

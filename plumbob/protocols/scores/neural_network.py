@@ -17,7 +17,8 @@ from plumbob.bundle import Array
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.lazy_imports import nn, torch
-from plumbob.protocols.base import Model, PredictionProtocol, all_classes
+from plumbob.protocols.base import Model, PredictionProtocol, all_classes, check_weights
+from plumbob.protocols.shared.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,14 @@ class NeuralNetwork(PredictionProtocol):
         if not 0 <= dropout < 1:
             raise BadInput(f"neural network: expected a dropout of 0 or more and below 1, got {dropout}")
         self.hidden = tuple(whole("neural network: hidden layer", size, 1, 100_000) for size in hidden)
+        check_weights("neural network: hidden", self.hidden)
         self.epochs = whole("neural network: epochs", epochs, 1)
         self.batch = whole("neural network: batch", batch, 1)
         self.rate = positive("neural network: rate", rate)
         self.dropout = dropout  # share of hidden units silenced at each step of training
+
+    def fits(self, columns: int, classes: int) -> None:
+        check_weights("neural network: hidden", (columns, *self.hidden, classes))
 
     def fit(
         self,
@@ -108,7 +113,7 @@ class NeuralNetwork(PredictionProtocol):
                     hidden = hidden * kept / (1.0 - self.dropout)
             return torch.as_tensor(layers[-1](hidden))
 
-        optimiser = torch.optim.Adam(network.parameters(), lr=self.rate)
+        optimiser = Adam(network.parameters(), lr=self.rate)
         inputs, targets = torch.tensor(values, dtype=torch.float32), torch.tensor(label)
         for _ in range(self.epochs):
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), self.batch):

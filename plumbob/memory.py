@@ -1,23 +1,21 @@
-"""How much memory a table needs and how much is free: a table that does not fit is refused before it is read.
+"""How much memory is free, and what a file may take of it: what would not fit is refused before it is read or unpacked.
 
-Free is the least of the system's available memory, the rest of the container's limit, and PLUMBOB_MEMORY (in MB). What is
-needed is measured on the first rows of the file and scaled to its size: an estimate on the safe side.
+Free is the least of the system's available memory, the rest of the container's limit, and PLUMBOB_MEMORY (in MB). Whatever is
+free, the arrays of one recorded run unpack to `LIMIT` bytes at most.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
 from plumbob.errors import BadInput
 
 VARIABLE = "PLUMBOB_MEMORY"
-HEAD = 2**20  # bytes that are looked at
-# Bytes of memory for a byte of text, and for a cell, at the peak of reading and preparing
-BYTES_PER_TEXT_BYTE, BYTES_PER_CELL = 10.0, 12.0
-PARQUET = 4.0  # for a byte of columns as they are stored before compression
+LIMIT = 8 * 2**30  # bytes of arrays in one recorded run, transcript or view, unless the caller allows more
+PART = 2**24  # bytes read or unpacked at a time, and counted before the next
 NEVER_REFUSED_BYTES = 2**24  # bytes of need that are never refused: everything else takes more
+LARGER_MACHINE = "use a larger machine"
 
 _LIMITS = (  # of a container: the limit, what is used, and how its statistics call files that can be let go
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "inactive_file"),
@@ -61,43 +59,19 @@ def _room(limit: str, used: str, cached: str) -> int | None:
     return max(0, int(most) - int(taken) + int(told.get(cached, 0))) if most.isdecimal() else None
 
 
-def text_need(path: Path) -> int:
-    """Bytes of memory to read a text file, plain or gzipped, as a table."""
-    size = path.stat().st_size
-    with path.open("rb") as raw:
-        if path.name.lower().endswith(".gz"):
-            with gzip.GzipFile(fileobj=raw) as packed:
-                head = packed.read(HEAD)
-            size = len(head) if len(head) < HEAD else int(size * len(head) / max(1, raw.tell()))
-        else:
-            head = raw.read(HEAD)
-    separators = max(head.count(mark) for mark in (b",", b";", b"\t", b"|")) + head.count(b"\n")
-    return int(size * (BYTES_PER_TEXT_BYTE + BYTES_PER_CELL * separators / max(1, len(head))))
-
-
-def parquet_need(path: Path) -> int:
-    """The same for a Parquet file, from its metadata."""
-    import pyarrow.parquet
-
-    about = pyarrow.parquet.ParquetFile(path).metadata
-    stored = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    return int(PARQUET * stored + BYTES_PER_CELL * about.num_rows * about.num_columns)
-
-
-def check(path: Path, need: int) -> None:
-    """Refuse a table that does not fit."""
-    room = available()
+def check(what: object, need: float, mend: str = LARGER_MACHINE, room: int | None = None) -> None:
+    """Refuse what does not fit; `room` is what is free, where the caller has asked before."""
+    if need <= NEVER_REFUSED_BYTES:
+        return
+    room = available() if room is None else room
     if need > max(room, NEVER_REFUSED_BYTES):
-        raise BadInput(
-            f"'{path}' needs about {in_words(need)} of memory and {in_words(room)} are free; "
-            "read a part of its rows ('sample' in the plan's data, --sample of init) or use a larger machine"
-        )
+        raise BadInput(f"{what} needs about {in_words(need)} of memory and {in_words(room)} are free; {mend}")
 
 
-def in_words(size: int) -> str:
+def in_words(size: float) -> str:
     """A size in MB or GB.
 
     >>> in_words(3_500_000), in_words(12_345_678_901)
     ('4 MB', '12.3 GB')
     """
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
