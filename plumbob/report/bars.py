@@ -28,7 +28,10 @@ CAPTION = (
 )
 LEGEND = (
     ("own", "explained by own columns alone, without any message"),
-    ("told", "with the messages too: the ceiling, of learners that have everybody else’s complete rows"),
+    (
+        "told",
+        "with the messages too: the ceiling, of learners that have everybody else’s complete rows; algebra may find more",
+    ),
     ("floor", "by the strongest attack: the floor"),
     ("unseen", "nothing found; up to here a leak may have gone unseen"),
 )
