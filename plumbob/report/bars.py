@@ -17,16 +17,21 @@ from markupsafe import Markup
 
 from plumbob.auditing.concluding.conclusion import Standing
 from plumbob.auditing.concluding.judging import Verdict
+from plumbob.report import charts
 from plumbob.report.answer import percent
 
 WIDTH, HEIGHT, EDGE = 240.0, 30.0, 4.0  # of the drawing; the scale ends at the edges
+SHORT = 0.03  # bars below this length are hard to see
 CAPTION = (
     "The bars go from 0 to 100 % of a column’s variance (of branches, bins and the label: of the mistakes of guessing). The "
     "number is the gain: the part of the best guess’s error that the strongest attack removes, with its 95 % interval."
 )
 LEGEND = (
     ("own", "explained by own columns alone, without any message"),
-    ("told", "with the messages too: the ceiling, of learners that have everybody else’s complete rows"),
+    (
+        "told",
+        "with the messages too: the ceiling, of learners that have everybody else’s complete rows; algebra may find more",
+    ),
     ("floor", "by the strongest attack: the floor"),
     ("unseen", "nothing found; up to here a leak may have gone unseen"),
 )
@@ -79,7 +84,12 @@ def bar(one: Standing) -> Markup:
         if at.top > at.full:
             ends = (_x(at.full), _x(at.top))
             parts.append(Markup('<path class="reach" d="M{0} 8.5H{1}M{1} 5.5v6"/>').format(*ends))
-    if at.floor > 0 or at.high > 0:
+    if one.level.leaks and at.floor < SHORT:  # something was learnt that the scale does not show
+        place = EDGE + at.floor * (WIDTH - 2 * EDGE)
+        parts.append(
+            charts.marker(charts.LEVEL_SHAPES[one.level], place + 2, 22, 3.5, f"mark {one.level.css}", one.words)
+        )
+    elif at.floor > 0:
         parts.append(_block(f"floor {one.level.css}", 0.0, at.floor, 18.0, 8.0))
         if at.high > at.low:
             parts.append(

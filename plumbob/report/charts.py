@@ -29,7 +29,7 @@ LEVEL_SHAPES = {
     Level.UNDECIDED: "half",
     Level.NOT_TESTED: "box",
     Level.NONE: "ring",
-    Level.HELD: "ring",
+    Level.HELD: "bars",
 }
 HOLLOW = {"ring": "circle", "box": "square"}  # shapes that are drawn as outlines of others
 
@@ -263,6 +263,9 @@ def marker(shape: str, x: float, y: float, r: float, classes: str, title: str) -
         "triangle": f"M{_n(x)} {_n(y - 1.2 * r)}l{_n(1.2 * r)} {_n(2.1 * r)}h{_n(-2.4 * r)}Z",
         "upended": f"M{_n(x)} {_n(y + 1.2 * r)}l{_n(-1.2 * r)} {_n(-2.1 * r)}h{_n(2.4 * r)}Z",
         "tick": f"M{_n(x - 1)} {_n(y - 1.4 * r)}h2v{_n(2.8 * r)}h-2Z",
+        "bars": "".join(
+            f"M{_n(x - r)} {_n(y + at * r)}h{2 * r}v{_n(0.45 * r)}h{-2 * r}Z" for at in (-0.95, -0.2, 0.55)
+        ),
         "diamond": _diamond(x, y, 1.35 * r),
         "jewel": "".join(_diamond(x, y, part * r) for part in (1.5, 1.05, 0.6)),
         "half": f"M{_n(x - r)} {_n(y)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0Z"

@@ -11,6 +11,7 @@ from plumbob.federation import Dropped
 from plumbob.report import answer as words
 from plumbob.report import risk
 from plumbob.report.answer import Answer, ColumnAnswer, count, label, percent, sentence_list, short
+from plumbob.report.bars import lanes
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, AuxiliaryRows, Threat
 
@@ -103,7 +104,7 @@ def taking_part(found: Sequence[Answer], asked: Asked) -> str:
         if (threat := asked.threat(answer.situation.threat)) is None or threat.grant(AuxiliaryRows) is None
         for column in answer.every
     ]
-    return " ".join(filter(None, (_without_rows(bare), with_rows)))
+    return " ".join(filter(None, (_without_rows(bare), with_rows, _imputed(found))))
 
 
 def not_known(found: Sequence[Answer]) -> str:
@@ -167,8 +168,8 @@ def _with_rows(column: ColumnAnswer, ceiling: Ceiling) -> str:
             f"For whoever has complete rows of other people: at most {percent(max(0.0, ceiling.high))} in any column."
         )
     return (
-        f"For whoever has complete rows of other people: {percent(ceiling.gain)} of the {what} of {name}, of which own columns "
-        f"alone explain {percent(ceiling.own)} and the messages bring it to {percent(ceiling.full)}."
+        f"For whoever has complete rows of other people: {100 * ceiling.gain:.0f} points of the {what} of {name} (own columns "
+        f"alone {percent(ceiling.own)}, with the messages {percent(ceiling.full)})."
     )
 
 
@@ -180,6 +181,16 @@ def _without_rows(columns: Sequence[ColumnAnswer]) -> str:
     worst = max(learnt, key=lambda column: column.severity)
     name = "the label" if worst.is_label else short(worst.verdict.column)
     return f"Without complete rows of other people: {name} ({worst.words})."
+
+
+def _imputed(found: Sequence[Answer]) -> str:
+    """Leaking columns of which own columns alone would tell as much to whoever has complete rows."""
+    leaking = [c for c in words.worst_columns(found) if c.level.leaks and not c.is_label and c.metric == "values"]
+    known = [c for c in leaking if c.ceiling is not None and c.ceiling.own >= lanes(c).floor > 0]
+    if not known:
+        return ""
+    verb = "leaks" if len(leaking) == 1 else "leak"
+    return f"Of {count(len(leaking), 'column')} that {verb}, they could impute {len(known)} as well from own columns alone."
 
 
 def _total(answer: Answer) -> int:

@@ -10,7 +10,7 @@ from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Standing
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.errors import BadInput
-from plumbob.report.answer import count, defended, label, sentence_list, short
+from plumbob.report.answer import count, defence_words, defended, label, sentence_list, short
 from plumbob.report.facts import Asked
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, Threat
@@ -31,13 +31,14 @@ def next_steps(conclusion: Conclusion, choices: Sequence[Frontier], asked: Asked
     if not conclusion.summaries:
         return []
     standings = [one for judged in conclusion.situations for one in judged.standings]
+    several = sum(judged.counts for judged in conclusion.situations) > 1
     steps = [
         _defence(conclusion, choices, asked.sweeps),
         _threats(conclusion, asked),
-        _rows(standings, conclusion.limit),
-        _stronger(standings),
-        _uncovered(standings),
-        _unaddressed(standings),
+        _rows(standings, conclusion.limit, several),
+        _stronger(standings, several),
+        _uncovered(standings, several),
+        _unaddressed(standings, several),
         None if asked.gated else _gate(conclusion),
         Step("Audit again when the data, the columns, the model or the threats change."),
     ]
@@ -95,15 +96,15 @@ def _possible(threat: Threat, active: str, parties: Sequence[str]) -> bool:
         return False
 
 
-def _rows(standings: Sequence[Standing], limit: float) -> Step | None:
+def _rows(standings: Sequence[Standing], limit: float, several: bool) -> Step | None:
     """Columns on which the attacks were too uncertain: more rows narrow them."""
     open_ = [one for one in standings if one.doubt is Doubt.ATTACKS and _unseen(one) < 1]
     if not open_:
         return None
     rows, needed = min(one.rows for one in open_), max(one.rows * _unseen(one) / limit for one in open_)
     return Step(
-        f"Supply more rows: {_named(open_)} undecided, since {count(rows, 'row')} leave the attacks too uncertain. About "
-        f"{_round_up(needed):,} rows would bring the limit to {whole_percent(limit)} %."
+        f"Supply more rows: {_named(open_, several)} undecided, since {count(rows, 'row')} leave the attacks too uncertain. "
+        f"About {_round_up(needed):,} rows would bring the limit to {whole_percent(limit)} %."
     )
 
 
@@ -111,19 +112,19 @@ def _unseen(one: Standing) -> float:
     return one.verdict.unseen or 0.0
 
 
-def _stronger(standings: Sequence[Standing]) -> Step | None:
+def _stronger(standings: Sequence[Standing], several: bool) -> Step | None:
     """Columns in which no attack found what learners can reach."""
     open_ = [one for one in standings if one.doubt is Doubt.CEILING]
     if not open_:
         return None
     most = whole_percent(max(map(_unseen, open_)))
     return Step(
-        f"Do not call safe what no attack found: {_named(open_)} undecided, since a better attack could gain up to {most} %. "
-        "Choose a defence by its ceiling."
+        f"Do not call safe what no attack found: {_named(open_, several)} undecided, since a better attack could gain up to "
+        f"{most} %. Choose a defence by its ceiling."
     )
 
 
-def _uncovered(standings: Sequence[Standing]) -> Step | None:
+def _uncovered(standings: Sequence[Standing], several: bool) -> Step | None:
     """Columns of which neither attacks nor learners could say anything."""
     reasons = {
         Doubt.NO_CEILING: "no ceiling was computed for these findings",
@@ -133,18 +134,18 @@ def _uncovered(standings: Sequence[Standing]) -> Step | None:
     for doubt, why in reasons.items():
         open_ = [one for one in standings if one.doubt is doubt and _unseen(one) >= 1]
         if open_:
-            return Step(f"Treat as leaking until shown otherwise: {_named(open_)} undecided, since {why}.")
+            return Step(f"Treat as leaking until shown otherwise: {_named(open_, several)} undecided, since {why}.")
     return None
 
 
-def _unaddressed(standings: Sequence[Standing]) -> Step | None:
+def _unaddressed(standings: Sequence[Standing], several: bool) -> Step | None:
     """Columns that no attack looked at."""
     open_ = [one for one in standings if one.level is Level.NOT_TESTED]
     if not open_:
         return None
     reasons = [one.verdict.why for one in open_ if one.verdict.why]
     why = f" ({reasons[0]})" if reasons else ""
-    return Step(f"Treat as leaking until shown otherwise: {_named(open_)} not tested{why}.")
+    return Step(f"Treat as leaking until shown otherwise: {_named(open_, several)} not tested{why}.")
 
 
 def _gate(conclusion: Conclusion) -> Step:
@@ -153,13 +154,17 @@ def _gate(conclusion: Conclusion) -> Step:
     return Step(f"{said}: a gate turns the verdict into an exit code.", 'plumbob audit plan.yaml --gate "leaks==0"')
 
 
-def _named(found: Sequence[Standing]) -> str:
-    """Columns by name, of many the first few, with their verb."""
+def _named(found: Sequence[Standing], several: bool) -> str:
+    """Columns by name, of many the first few, where they stand if there are several situations, and their verb."""
     names = list(dict.fromkeys(short(one.verdict.column) for one in found))
     shown = names if len(names) <= NAMED + 1 else names[:NAMED]
     more = len(names) - len(shown)
     listed = sentence_list([*shown, *([f"{more} more"] if more else [])])
-    return f"{listed} {'is' if len(names) == 1 else 'are'}"
+    places = list(dict.fromkeys(one.situation for one in found))
+    where = f"{len(places)} situations"
+    if len(places) == 1:
+        where = f"{label(places[0].protocol)}, {short(places[0].threat)}, {defence_words(places[0].defence)}"
+    return f"{listed}{f' ({where})' if several else ''} {'is' if len(names) == 1 else 'are'}"
 
 
 def _round_up(number: float) -> int:

@@ -48,13 +48,19 @@ def people(answer: Answer) -> str:
         return ""
     counts = found.rows_at_risk
     rows, columns = int(counts.get("rows", found.rows)), int(counts.get("columns", found.unknown_columns))
-    said = _whole(answer, counts, rows, columns) if answer.leaking and above_chance(counts, "all") else ""
+    whole = answer.leaking and above_chance(counts, "all") and _told(counts)
+    said = _whole(answer, counts, rows, columns) if whole else ""
     everybody = said and round(counts.get("all_1_hit", counts["all_1"])) >= rows
     if columns == 1 or everybody:
         return said or _no_more(counts, rows)
     if answer.leaking and above_chance(counts, "any"):
         return f"{said} {_any(counts, rows)}".strip()
     return said or _no_more(counts, rows)
+
+
+def _told(counts: Mapping[str, float]) -> bool:
+    """Whether what is told of hits differs from what is told of chance: fewer than five are fewer than five."""
+    return few(counts.get("all_1_hit", counts["all_1"])) != few(counts["all_1_chance"])
 
 
 def _whole(answer: Answer, counts: Mapping[str, float], rows: int, columns: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -176,8 +177,9 @@ def _gain_words(column: ColumnAnswer) -> Markup:
     """The gain with its interval; where nothing was found, what may have gone unseen."""
     verdict = column.verdict
     if column.level.leaks:
-        interval = f"{percent(verdict.low)} to {percent(verdict.high)}"
-        shown, under = percent(verdict.gain), interval if verdict.high - verdict.low >= 0.005 else ""
+        shown, under = percent(verdict.gain), ""
+        if column.level in (Level.ORDER, Level.EXACT_FOR_SOME):  # of others the verdict has it
+            under = f"{percent(verdict.low)} to {percent(verdict.high)}"
     elif column.level is Level.HELD:
         shown, under = "nothing to learn", ""
     elif verdict.unseen is None:
@@ -209,4 +211,5 @@ def _shares(verdict: Verdict, kind: str) -> str:
 
 def bound(text: str) -> str:
     """Numbers kept on one line with what belongs to them."""
-    return text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0").replace(" of ", "\u00a0of\u00a0")
+    text = text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0")
+    return re.sub(r"(?<=\d) of (?=\d)", "\u00a0of\u00a0", text)

@@ -158,6 +158,25 @@ def values(
     return found
 
 
+def every_level() -> list[Finding]:
+    """A column at each level, in an attack that looks for two-valued columns."""
+    rng = np.random.default_rng(11)
+    some = {"rows_exact": 40, "rows_exact_chance": 0.2, "rows_missed": 1000, "tie": 0.0}
+    columns = [
+        column("recovered", 0.0, rng),
+        replace(column("recovered for some", 0.05, rng), **some),
+        column("leaking", 0.02, rng),
+        column("in order", 0.045, rng, rank=0.6),
+        replace(column("undecided", 0.045, rng), gain=0.05, gain_error=0.1, tie=0.0),
+        replace(column("not tested", 0.045, rng), kind="whole numbers"),
+        column("safe", 0.045, rng),
+        replace(column("held", 0.0, rng), held="a copy of 'income'"),
+    ]
+    hits = {"fixed_1": 0.04, "fixed_5": 0.12, "fixed_10": 0.3}
+    columns = [replace(one, **hits) for one in columns]
+    return capped([finding(columns, trial=trial, attack="binary_columns") for trial in range(3)])
+
+
 def branches(*, shares: Sequence[float] = (0.2, 0.4, 0.6), trials: int = 5) -> list[Finding]:
     """An attack on a tree: sides of thresholds instead of values."""
     rng = np.random.default_rng(8)

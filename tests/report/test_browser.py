@@ -1,7 +1,7 @@
 """The page in a real browser: it draws, sorts, fits a phone, follows dark mode, prints, and fetches nothing."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,13 @@ from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.gate import Gate
 from plumbob.auditing.planning.matrix import matrix
 from plumbob.auditing.running.finding import Finding
+from plumbob.report.answer import answers, overall
 from plumbob.report.assessment import Member
 from plumbob.report.assessment import render as render_assessment
 from plumbob.report.facts import Asked
 from plumbob.report.page import About, render
 from plumbob.report.pictures import png
+from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS
 from tests.report import samples
 
@@ -32,8 +34,29 @@ FLAGS = (
 )
 GATE = Gate.parse("max_gain<0.5 and exact_columns==0")
 SHEET = png(np.full((160, 700, 3), 90, dtype=np.uint8))
+GAPS = (
+    Gap("nowhere", "active", "none", NO_ATTACK),
+    Gap("nowhere", "passive-training", "none", "it gets no message", meaningful=False),
+)
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 NAMES = "[...document.querySelectorAll('#column-table tbody th > bdi')].map(e => e.textContent)"
+
+
+MANY = [f"column {i}" for i in range(200)]
+KINDS: dict[str, Callable[[], list[Finding]]] = {
+    "levels": samples.every_level,
+    "audit": lambda: samples.capped(samples.audit()),
+    "hostile": lambda: samples.values(
+        samples.HOSTILE, shares=(0.3,), data=samples.HOSTILE[0], defence=samples.HOSTILE[5]
+    ),
+    "many": lambda: samples.values(MANY, shares=(0.3,), trials=2),
+    "sweep": lambda: samples.capped(samples.sweep()),
+    "pictures": lambda: samples.pictures() + samples.pictures("noise (sigma=0.1)", 0.3),
+    "hostile pictures": lambda: samples.pictures(
+        samples.HOSTILE[5], data=samples.HOSTILE[7], attack=samples.HOSTILE[1]
+    ),
+    "hostile sweep": lambda: samples.capped(samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1])),
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +73,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    many = [f"column {i}" for i in range(200)]
-    kinds: dict[str, list[Finding]] = {
-        "audit": samples.capped(samples.audit()),
-        "hostile": samples.values(samples.HOSTILE, shares=(0.3,), data=samples.HOSTILE[0], defence=samples.HOSTILE[5]),
-        "many": samples.values(many, shares=(0.3,), trials=2),
-        "sweep": samples.capped(samples.sweep()),
-        "pictures": samples.pictures() + samples.pictures("noise (sigma=0.1)", 0.3),
-        "hostile pictures": samples.pictures(samples.HOSTILE[5], data=samples.HOSTILE[7], attack=samples.HOSTILE[1]),
-        "hostile sweep": samples.capped(samples.sweep(data=samples.HOSTILE[7], protocol=samples.HOSTILE[1])),
-    }
-    for kind, findings in kinds.items():
-        conclusion = conclude(findings, [Gap("nowhere", "active", "none", NO_ATTACK)])
+    for kind, make in KINDS.items():
+        findings = make()
+        conclusion = conclude(findings, GAPS)
         about = About(
             title=samples.HOSTILE[0] if kind == "hostile" else "Bank and shop",
             question="What will they learn?",
@@ -75,7 +89,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         )
         text = render(findings, about, conclusion)
         (folder / f"{kind}.html").write_text(text, encoding="utf-8")
-    return {kind: folder / f"{kind}.html" for kind in kinds}
+    return {kind: folder / f"{kind}.html" for kind in KINDS}
 
 
 @pytest.fixture
@@ -141,6 +155,74 @@ def test_the_table_sorts_by_mouse_and_by_keyboard(tab: Page, files: dict[str, Pa
     keys = tab.evaluate("[...document.querySelectorAll('#column-table td.gains')].map(e => +e.dataset.k)")
     assert keys == sorted(keys, reverse=True)
     assert tab.locator("#sorted").text_content() == "Sorted by Gain, descending"
+
+
+def shown(tab: Page, selector: str) -> list[dict[str, float]]:
+    return tab.evaluate(f"[...document.querySelectorAll('{selector}')].map(e => e.getBoundingClientRect().toJSON())")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("kind", ["levels", "audit", "sweep"])
+def test_the_answer_and_every_gain_fit_phone_and_screen(
+    tab: Page, files: dict[str, Path], kind: str, width: int, scheme: str
+) -> None:
+    tab.set_viewport_size({"width": width, "height": 844})
+    tab.emulate_media(color_scheme=scheme)
+    tab.goto(files[kind].as_uri())
+    assert tab.evaluate(OVERFLOW) == 0
+    rows = tab.locator("#column-table tbody tr").count()
+    for part, least in ((".gain", 180), (".num", 20)):
+        boxes = shown(tab, f"#column-table td.gains {part}")
+        assert len(boxes) == rows > 6
+        assert all(0 <= box["left"] and box["right"] <= width and box["width"] >= least for box in boxes)
+    table = tab.evaluate(
+        "[...document.querySelectorAll('.scroll:has(#column-table)')].map(e => e.scrollWidth - e.clientWidth)"
+    )
+    assert table == [0]  # nothing of it is out of sight
+    assert min(tab.evaluate(CONTRASTS)) >= 4.5
+
+
+@pytest.mark.parametrize("kind", ["levels", "audit", "sweep", "hostile", "pictures"])
+def test_headline_and_threats_are_those_of_the_conclusion(tab: Page, files: dict[str, Path], kind: str) -> None:
+    conclusion = conclude(KINDS[kind](), GAPS)
+    tab.goto(files[kind].as_uri())
+    assert overall(answers(conclusion)) in tab.inner_text("h1").replace("\u00a0", " ")
+    assert tab.locator(f".hero.{conclusion.level.css}").count() == 1
+    rows = tab.locator("#threats tr.situation")
+    assert rows.count() == len(conclusion.situations)
+    tab.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+    told = rows.all_inner_texts()
+    assert sum("not tested" in text and NO_ATTACK in text for text in told) == 1
+    assert sum("not needed" in text and "it gets no message" in text for text in told) == 1
+
+
+def test_every_level_has_a_colour_of_its_own_that_is_not_the_safe_one(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["levels"].as_uri())
+    for scheme in ("light", "dark"):
+        tab.emulate_media(color_scheme=scheme)
+        tones = tab.evaluate(
+            "[...document.querySelectorAll('#column-table .badge')].map(e => [e.className, getComputedStyle(e).color])"
+        )
+        assert len({css for css, _ in tones}) == len(Level)
+        assert len({colour for _, colour in tones}) == len(Level)
+
+
+def test_the_bar_is_drawn_for_every_column_and_explained_once(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["levels"].as_uri())
+    assert tab.locator(".legend.bars").count() == 1
+    assert tab.locator(".legend.bars .sample").count() == 4
+    assert tab.locator("#column-table .own").count() == 7  # of the one that is held already nothing is to be learnt
+    lengths = shown(tab, "#column-table .floor")
+    assert [round(box["width"]) for box in lengths] == sorted((round(box["width"]) for box in lengths), reverse=True)
+    assert tab.locator("#column-table .unseen").count() == 2  # undecided and safe; nobody looked at the one not tested
+
+
+def test_what_to_do_next_has_commands_that_fit(tab: Page, files: dict[str, Path]) -> None:
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.goto(files["levels"].as_uri())
+    assert tab.locator("#next pre").first.inner_text() == "plumbob audit plan.yaml --sweep --out swept"
+    assert all(box["right"] <= 390 for box in shown(tab, "#next pre"))
 
 
 @pytest.mark.parametrize("kind", ["audit", "hostile", "many", "sweep", "hostile sweep", "hostile pictures"])

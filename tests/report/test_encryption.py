@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.expand import defences_for
@@ -63,7 +64,7 @@ def test_exact_multiplication_is_exact_with_and_without_a_key(findings: list) ->
 
 def test_nothing_learnt_is_not_called_safe_without_a_ceiling(findings: list) -> None:
     quiet = []
-    for finding in findings:
+    for finding in attacked(findings):
         columns = tuple(
             replace(c, gain=-1.0, gain_error=0.01, exact=0.0, rank=0.0, tie=0.0, tie_error=0.1, rows_exact=0)
             for c in finding.score.columns

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from plumbob.app import Result, run_audit
 from plumbob.attacks.base import Guess
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.open_data import Source
 from plumbob.auditing.running.run import LOSSES, training_losses
@@ -206,7 +207,7 @@ def test_pictures_of_private_data_need_the_flag_and_the_flag_may_come_later(sour
     assert "--show-pictures" in without.report.read_text(encoding="utf-8")
     lines = (tmp_path / "out" / "findings.jsonl").read_text(encoding="utf-8")
     shown = run_audit(PLAN, tmp_path / "out", show_pictures=True)
-    assert names_in(shown) == {f"{finding.address}.png" for finding in shown.findings}
+    assert names_in(shown) == {f"{finding.address}.png" for finding in attacked(shown.findings)}
     assert len(names_in(shown)) == 2
     assert (tmp_path / "out" / "findings.jsonl").read_text(encoding="utf-8") == lines
     assert shown.report.read_text(encoding="utf-8").count("data:image/png;base64,") == 1
@@ -229,4 +230,4 @@ def test_pictures_of_a_published_set_are_shown(source: Source, tmp_path: Path, m
     result = run_audit(PLAN, tmp_path / "out")
     assert len(names_in(result)) == 2
     assert "data:image/png;base64," in result.report.read_text(encoding="utf-8")
-    assert all(f.score.images is not None for f in read_findings(result.folder / "findings.jsonl"))
+    assert all(f.score.images is not None for f in attacked(read_findings(result.folder / "findings.jsonl")))

@@ -79,8 +79,8 @@ def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
     )
     some = answers(conclude(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0, all_1_chance=0.2)))[0]
     assert people(some).startswith(
-        "All 10 hidden values of fewer than 5 of 1,000 people were guessed to within 1 % of the range; chance: fewer than 5."
-    )
+        "For 200 of 1,000 people at least one"
+    )  # no fewer than by chance, as far as it is told
     dealt = {"all_1_chance": 41.0, "half_1_chance": 80.0, "any_1_chance": 190.0}
     lucky = people(answers(conclude(told(samples.values(shares=(0.3,)), **dealt)))[0])
     assert lucky == (
