@@ -31,6 +31,7 @@ PLAN = {
     "unknown": [0.1, 0.3],
     "trials": 2,
     "rows": 60,
+    "ceiling": False,
 }
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 

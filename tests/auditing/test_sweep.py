@@ -13,7 +13,7 @@ from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.sweep import every
-from plumbob.auditing.running.expand import Unit, cases, defences_for, untried
+from plumbob.auditing.running.expand import Unit, attack_cases, defences_for, untried
 from plumbob.defences import DEFENCES
 from plumbob.report.protection import headline
 from plumbob.threats import WhiteBox
@@ -114,7 +114,7 @@ def test_a_plan_without_none_tries_what_it_names() -> None:
 
 def test_what_could_not_be_tried_is_said() -> None:
     plan = make_plan({"defences": ["none", "dropout", "hide_model"], "protocols": "decision_tree"})
-    assert {case.defence.title for case in cases(plan, Unit(plan.protocols[0], 0))} == {"none"}
+    assert {case.defence.title for case in attack_cases(plan, Unit(plan.protocols[0], 0))} == {"none"}
     changes_nothing, no_attack = untried(plan)
     assert changes_nothing == Untried("dropout on decision_tree", "it changes nothing there")
     assert no_attack.words.startswith("hide_model on decision_tree was not tried: no attack of this plan applies")

@@ -46,6 +46,7 @@ def defended(
             "unknown": [0.2, 0.6] if scale == "smoke" else [0.2, 0.4, 0.6],
             "trials": trials or GENERATIVE_TRIALS[scale],
             "seed": seed,
+            "ceiling": False,
         }
     ).filled()
     plan = plan.model_copy(update={"rows": None})

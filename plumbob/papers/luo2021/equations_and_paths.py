@@ -121,6 +121,7 @@ def study(
             "unknown": list(unknown),
             "trials": trials or EQUATIONS_TRIALS[scale],
             "seed": seed,
+            "ceiling": False,
         }
     ).filled()
     plan = plan.model_copy(update={"rows": None})  # every row outside of training is predicted

@@ -46,6 +46,7 @@ def half_of_esa(scale: Scale, seed: int) -> CheckResult:
                 "trials": trials,
                 "rows": 300 if scale == "smoke" else 2_000,
                 "seed": seed,
+                "ceiling": False,
             }
         ).filled()
         findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
@@ -82,6 +83,7 @@ def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, se
                 "trials": trials,
                 "rows": 150 if scale == "smoke" else 1_000,
                 "seed": seed,
+                "ceiling": False,
             }
         ).filled()
         findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
