@@ -7,15 +7,25 @@ surroundings of its own, and begins where `python -m plumbob` would be three sec
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.imported"])
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a command took: processor seconds, and the most memory it ever had, that of its imports included."""
+
+    seconds: float
+    peak_mb: float
 
 
 def plumbob(
@@ -25,6 +35,13 @@ def plumbob(
     if "--workers" in words:
         command, nothing = [sys.executable, "-m", "plumbob", *words], subprocess.DEVNULL
         return subprocess.run(command, capture_output=True, text=True, stdin=nothing, cwd=cwd, env=env, timeout=timeout)
+    return measured(*words, cwd=cwd, env=env, timeout=timeout)[0]
+
+
+def measured(
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 200
+) -> tuple[subprocess.CompletedProcess[str], Spent]:
+    """The same of a command without workers, and what it took."""
     with TemporaryDirectory() as streams:
         out, err = Path(streams, "out"), Path(streams, "err")
         surroundings = dict(os.environ if env is None else env)
@@ -36,7 +53,10 @@ def plumbob(
             process.join()
             raise subprocess.TimeoutExpired(words, timeout)
         texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (out, err)]
-        return subprocess.CompletedProcess(words, process.exitcode, *texts)
+        spent = (
+            Path(streams, "spent").read_text(encoding="ascii").split() if Path(streams, "spent").exists() else (0, 0)
+        )
+        return subprocess.CompletedProcess(words, process.exitcode, *texts), Spent(*map(float, spent))
 
 
 def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], out: Path, err: Path) -> None:
@@ -50,4 +70,9 @@ def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], out: P
     os.environ.update(surroundings)
     sys.path[:0] = [str(cwd), *filter(None, surroundings.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["plumbob", *words]
-    main()
+    try:
+        main()
+    finally:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        spent = f"{used.ru_utime + used.ru_stime} {used.ru_maxrss / 2**10}"
+        out.with_name("spent").write_text(spent, encoding="ascii")
