@@ -201,8 +201,7 @@ def parse_json(data: str | bytes, **options: Any) -> Any:
     Traceback (most recent call last):
     UnicodeEncodeError: 'utf-8' codec can't encode character '\ud800' in position 2: surrogates not allowed
     """
-    marks = (b",", b"[", b"{") if isinstance(data, bytes) else (",", "[", "{")
-    values = sum(data.count(mark) for mark in marks)  # type: ignore[arg-type]  # of one kind
+    values = sum(map(data.count, ",[{")) if isinstance(data, str) else sum(map(data.count, b",[{"))
     memory.check("this JSON", 4 * len(data) + JSON_MEMORY * values)
     parsed = json.loads(data, **options)
     if (b"\\ud" if isinstance(data, bytes) else "\\ud") in data.lower():  # type: ignore[operator]  # of one kind

@@ -69,7 +69,7 @@ def _need_of_metadata(path: Path, about: Any) -> float:
     if about.num_columns > MOST_COLUMNS:
         raise BadInput(f"'{shown(path)}' has {about.num_columns:,} columns; a table has at most {MOST_COLUMNS:,}")
     kinds = [about.schema.column(j) for j in range(about.num_columns)]
-    found = BYTES_PER_ID * about.num_rows
+    found: float = BYTES_PER_ID * about.num_rows
     widths = [kind.length if kind.physical_type == _FIXED else 0 for kind in kinds]
     for i in range(about.num_row_groups):
         group = about.row_group(i)
@@ -107,7 +107,7 @@ def _texts_need(path: Path, texts: _Texts, room: float) -> float:
                 found += BYTES_PER_TEXT_BYTE * sum(map(_length, batch.columns))
                 rows += batch.num_rows
                 if found > room:
-                    return found * stored.metadata.num_rows / max(1, rows)
+                    return float(found * stored.metadata.num_rows / max(1, rows))
     return found
 
 

@@ -34,9 +34,9 @@ def check_fit(plan: Plan, source: Source) -> None:
         return
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     kinds = [part.protocol() for part in plan.protocols]
-    for part, kind in zip(plan.protocols, kinds, strict=True):
+    for chosen, kind in zip(plan.protocols, kinds, strict=True):
         kind.ready(min(len(train), plan.rows or len(train)))
-        if part.model is None:
+        if chosen.model is None:
             kind.fits(columns, len(source.classes))
     if len(others) < FEWEST:
         what = "for the test" if all(kind.phase == "training" for kind in kinds) else "to predict"
