@@ -166,6 +166,10 @@ def users_paths() -> Iterator[None]:
         if refusal is None:
             raise
         raise refusal from error
+    except ValueError as error:
+        if "null byte" not in str(error):
+            raise
+        raise BadInput("a path contains a zero byte, and no file has such a name; check the path") from error
 
 
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:

@@ -14,10 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import plumbob
 from plumbob import memory
 from plumbob.errors import BadInput
 from plumbob.files import open_regular, read_regular, write_whole
 from plumbob.formats.sklearn_estimators import check_unpacked
+from plumbob.view.runs import Runs
 from tests.commands import measured
 from tests.fuzz import special
 from tests.fuzz.special import Special, put
@@ -173,6 +175,22 @@ def test_a_path_that_leads_nowhere_is_bad_input(words: tuple[str, ...], folder: 
     named = next(word for word in reversed(words) if word[0] in "xfl" or "=" in word).partition("=")[2] or words[-1]
     sentence = refused(words, folder)
     assert named[:40] in sentence or "path" in sentence
+
+
+@pytest.mark.parametrize("path", [LONG, "a\0b", "/dev/zero"])
+@pytest.mark.parametrize("use", ["out", "plan", "transcript", "view", "runs", "party"])
+def test_the_same_in_python(use: str, path: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    uses: dict[str, Callable[[], object]] = {
+        "out": lambda: plumbob.audit({"data": "breast", "trials": 1, "rows": 50}, out=path),
+        "plan": lambda: plumbob.audit(path),
+        "transcript": lambda: plumbob.Transcript.load(path),
+        "view": lambda: plumbob.View.load(Path(path)),
+        "runs": lambda: Runs(Path(path)),
+        "party": lambda: plumbob.audit(bank=path, shop="shop.csv", id="id", label="default"),
+    }
+    with pytest.raises(BadInput):
+        uses[use]()
 
 
 def test_a_recording_of_a_hundred_thousand_messages_is_refused_before_any_is_read(folder: Path) -> None:

@@ -176,7 +176,8 @@ def _shared(wishes: Wishes, source: Source, gaps: int) -> list[str]:
         return [f"{wishes.data}: {rows:,} rows, {columns} columns{dealt}; label of {classes}"]
     lines = [f"shared by all parties: {count(rows, 'row')}; '{wishes.active}' is active, its label has {classes}"]
     lines += ["missing values are filled with medians; 'missing' selects another rule"] if gaps else []
-    return lines + [note for note in source.notes if "dropped" in note or note.startswith("model ")]
+    told = ("dropped", "counted as missing")
+    return lines + [n for n in source.notes if n.startswith("model ") or any(words in n for words in told)]
 
 
 # the plan as text
