@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from plumbob import memory
 from plumbob.errors import BadInput
-from plumbob.files import open_regular, parse_json, private_file, shown, write_whole, wrong_path
+from plumbob.files import open_regular, parse_json, private_file, shown, users_paths, write_whole
 
 Array = NDArray[Any]
 MANIFEST_LIMIT = 64 * 2**20
@@ -81,7 +81,7 @@ def _writer(path: Path) -> Iterator[Any]:
 
 def load(path: Path, limit: int = memory.LIMIT) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read a bundle; refuse members that are missing, changed, oversized or outside it."""
-    with _reader(path) as (open_member, size_of):
+    with users_paths(), _reader(path) as (open_member, size_of):
         manifest = _manifest(path, open_member, size_of)
         sizes = [_announced(path, name, entry) for name, entry in manifest["arrays"].items()]
         announced = sum(sizes)
@@ -110,8 +110,6 @@ def _reader(path: Path) -> Iterator[tuple[Any, Any]]:
         file = open_regular(path)
     except FileNotFoundError as error:
         raise BadInput(f"{shown(path)} does not exist") from error
-    except OSError as error:
-        raise wrong_path(error) or error from error
     with file:
         try:
             archive = zipfile.ZipFile(file)

@@ -166,6 +166,10 @@ def users_paths() -> Iterator[None]:
         if refusal is None:
             raise
         raise refusal from error
+    except ValueError as error:
+        if "null byte" not in str(error):
+            raise
+        raise BadInput("a path contains a zero byte, and no file has such a name; check the path") from error
 
 
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False, private: bool = False) -> None:
@@ -215,8 +219,7 @@ def parse_json(data: str | bytes, **options: Any) -> Any:
     Traceback (most recent call last):
     UnicodeEncodeError: 'utf-8' codec can't encode character '\ud800' in position 2: surrogates not allowed
     """
-    marks = (b",", b"[", b"{") if isinstance(data, bytes) else (",", "[", "{")
-    values: int = sum(data.count(mark) for mark in marks)  # type: ignore[arg-type, misc]  # of one kind
+    values = sum(map(data.count, ",[{")) if isinstance(data, str) else sum(map(data.count, b",[{"))
     memory.check("this JSON", 4 * len(data) + JSON_MEMORY * values)
     parsed = json.loads(data, **options)
     if (b"\\ud" if isinstance(data, bytes) else "\\ud") in data.lower():  # type: ignore[operator]  # of one kind

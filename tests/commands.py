@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +24,14 @@ from tempfile import TemporaryDirectory
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.imported"])
 PATIENCE = 200.0  # seconds for a command, on a machine that others use as well
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a command took: processor seconds, and the most memory it ever had, that of its imports included."""
+
+    seconds: float
+    peak_mb: float
 
 
 class Running:
@@ -69,6 +79,8 @@ class Running:
                 self.kill()
                 raise subprocess.TimeoutExpired(self._words, timeout)
             texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (self._out, self._err)]
+            told = self._err.with_name("spent")
+            self.spent = Spent(*map(float, told.read_text(encoding="ascii").split())) if told.exists() else Spent(0, 0)
         return subprocess.CompletedProcess(self._words, code, *texts)
 
     def kill(self) -> None:
@@ -84,6 +96,14 @@ def plumbob(
 ) -> subprocess.CompletedProcess[str]:
     """`plumbob WORDS`, from its beginning to its end."""
     return Running(*words, cwd=cwd, env=env).result(timeout)
+
+
+def measured(
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = PATIENCE
+) -> tuple[subprocess.CompletedProcess[str], Spent]:
+    """The same of a command without workers, and what it took."""
+    running = Running(*words, cwd=cwd, env=env)
+    return running.result(timeout), running.spent
 
 
 def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], streams: tuple[str, str, str]) -> None:
@@ -103,6 +123,9 @@ def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], stream
         main()
     except SystemExit as stop:
         code = stop.code or 0
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    spent = f"{used.ru_utime + used.ru_stime} {used.ru_maxrss / 2**10}"
+    Path(streams[2]).with_name("spent").write_text(spent, encoding="ascii")
     threading._shutdown()  # what an interpreter does at its end and a fork does not
     atexit._run_exitfuncs()
     sys.stdout.flush()

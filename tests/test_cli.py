@@ -153,7 +153,10 @@ def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
     [
         ("unknown: [0.1, 0.99]", "leaves the active party none"),
         ("unknown: [0.0001, 0.0002]", "the same number of the 30 columns"),
-        ("unknown: [0.1]\ntrain_share: 0.95", "a verdict needs at least 50"),
+        (
+            "unknown: [0.1]\ntrain_share: 0.95",
+            "leave 28 to predict; 50 are needed. Set `train_share: 0.9` or supply 990 shared rows",
+        ),
         ("unknown: [0.1]\nthreats: [collusion]", "needs at least two passive parties"),
         ("unknown: [0.1]\nthreats: [{name: x, auxiliary_rows: 100000}]", "only 284 exist"),
         ("unknown: [0.1]\nthreats: [active-black-box]", "no attack of this plan fits"),

@@ -22,7 +22,7 @@ from plumbob import memory
 from plumbob.data import parquet, texts
 from plumbob.data.parquet import MOST_COLUMNS
 from plumbob.errors import BadInput, suggest
-from plumbob.files import parts_of, shown
+from plumbob.files import parts_of, shown, users_paths
 
 SEPARATORS = (",", ";", "\t", "|")
 SAMPLE = "read a part of its rows ('sample' in the plan's data, --sample of init) or use a larger machine"
@@ -59,11 +59,13 @@ def _check_header(path: Path, frame: pd.DataFrame) -> None:
 def ending_of(path: Path) -> str:
     """The kind of file, once it is known to exist."""
     ending = next((end for end in sorted(ENDINGS, key=len, reverse=True) if path.name.lower().endswith(end)), None)
-    if not path.exists() and path.name.endswith(FRAME):
+    with users_paths():
+        there = path.exists()
+    if not there and path.name.endswith(FRAME):
         raise BadInput(
             f"'{shown(path)}' stands for a DataFrame, which is kept nowhere; call plumbob.audit with it again, or name a file"
         )
-    if not path.exists():
+    if not there:
         raise BadInput(f"no file '{shown(path)}'{_neighbour(path)}")
     if path.is_dir():
         raise BadInput(f"'{path}' is a folder; name a file that ends in {', '.join(ENDINGS)}")

@@ -69,7 +69,7 @@ def _need_of_metadata(path: Path, about: Any) -> float:
     if about.num_columns > MOST_COLUMNS:
         raise BadInput(f"'{shown(path)}' has {about.num_columns:,} columns; a table has at most {MOST_COLUMNS:,}")
     kinds = [about.schema.column(j) for j in range(about.num_columns)]
-    found = float(BYTES_PER_ID * about.num_rows)
+    found: float = BYTES_PER_ID * about.num_rows
     widths = [kind.length if kind.physical_type == _FIXED else 0 for kind in kinds]
     for i in range(about.num_row_groups):
         group = about.row_group(i)

@@ -21,7 +21,7 @@ from plumbob.auditing.running.expand import attack_cases, cases, gaps, units
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
-from plumbob.files import real
+from plumbob.files import real, users_paths
 from plumbob.report.answer import Answer, ColumnAnswer, answers, plain
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level, worst
@@ -87,7 +87,9 @@ class Runs:
     """The audits under one folder. What did not change since it was last read is not read again."""
 
     def __init__(self, root: Path) -> None:
-        if not root.is_dir():
+        with users_paths():
+            there = root.is_dir()
+        if not there:
             raise BadInput(f"expected a folder with audits, got '{root}', which is {_kind(root)}")
         self.root = root.resolve()
         self._read: dict[str, tuple[tuple[tuple[int, int], ...], Opened]] = {}

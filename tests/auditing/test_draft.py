@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from plumbob.auditing.drafting.init_choices import (
 )
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import plan_from_text, read_plan
+from plumbob.auditing.planning.plan_fits_data import check_fit
+from plumbob.auditing.running.open_data import open_source
 from plumbob.errors import BadInput
 from tests.report.samples import HOSTILE
 
@@ -142,8 +145,36 @@ def test_what_cannot_work_is_refused_with_one_sentence(tmp_path: Path) -> None:
     assert "do not overlap" in refusal(wanted, tmp_path)
 
 
-def test_too_few_rows_are_refused(tmp_path: Path) -> None:
-    assert "a verdict needs at least 50" in refusal(wishes(tmp_path, rows=60), tmp_path)
+def test_too_few_rows_are_refused_with_how_many_would_do(tmp_path: Path) -> None:
+    assert refusal(wishes(tmp_path, rows=69), tmp_path) == (
+        "69 shared rows, half used for training, leave 35 to predict; 50 are needed. "
+        "Supply 100 shared rows, or 70 with `train_share: 0.29`"
+    )
+
+
+@pytest.mark.parametrize(("rows", "share"), [(70, 0.29), (71, 0.3), (89, 0.4), (99, 0.45), (100, 0.5)])
+def test_a_small_table_gets_a_share_that_leaves_enough_rows(rows: int, share: float, tmp_path: Path) -> None:
+    made = draft(wishes(tmp_path, rows=rows), tmp_path)
+    plan = plan_from_text(made.text, "plan", tmp_path).filled()
+    source = open_source(plan.data.model_copy(update={"align": "ids"}))
+    check_fit(plan, source)
+    assert plan.train_share == share
+    assert (f"0.5 of {rows:,} rows would leave fewer than the 50" in made.text) == (share < 0.5)
+
+
+@pytest.mark.parametrize("rows", [70, 77, 89, 99])
+def test_the_share_that_a_refusal_names_works_and_so_do_the_rows(rows: int, tmp_path: Path) -> None:
+    plan = draft(wishes(tmp_path, rows=rows), tmp_path).plan.filled()
+    small = open_source(plan.data.model_copy(update={"align": "ids"}))
+    wanted = plan.model_copy(update={"train_share": 0.5})
+    with pytest.raises(
+        BadInput, match=rf"^{rows} shared rows, half used .* leave \d+ to predict; 50 are needed\. Set"
+    ) as told:
+        check_fit(wanted, small)
+    share, more = re.findall(r"train_share: ([\d.]+)` or supply (\d+)", str(told.value))[0]
+    check_fit(plan.model_copy(update={"train_share": float(share)}), small)
+    enough = draft(wishes(tmp_path, rows=int(more)), tmp_path).plan.filled()
+    assert enough.train_share == 0.5
 
 
 @pytest.mark.parametrize("pairs", [["bank"], ["=bank.csv"], ["bank="], ["a=x.csv", "a=y.csv"]])

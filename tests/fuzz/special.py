@@ -119,8 +119,8 @@ def parquets() -> tuple[Content, ...]:
 def arrays() -> tuple[Content, ...]:
     """Eight gigabytes of zeros that take no room on the disk."""
     head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (2**28, 4)})
-    return (Special("sparse", len(head.getvalue()) + 2**33, head.getvalue()),)
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (250_000_000, 4)})
+    return (Special("sparse", len(head.getvalue()) + 8 * 10**9, head.getvalue()),)
 
 
 @cache

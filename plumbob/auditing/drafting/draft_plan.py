@@ -23,7 +23,7 @@ from plumbob.auditing.drafting.init_choices import Wishes, fitting_defences, fit
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import EFFORTS, Plan, in_yaml
 from plumbob.auditing.planning.plan_file import make_plan, plan_from_text
-from plumbob.auditing.planning.plan_fits_data import check_fit
+from plumbob.auditing.planning.plan_fits_data import FEWEST, check_fit, fitting_share
 from plumbob.auditing.running.open_data import Source, open_source, with_models
 from plumbob.data.align import canonical
 from plumbob.data.prepare import CHOICES
@@ -76,8 +76,11 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
         quick = plan.data.model_copy(update={"align": "ids"})  # the same rows, without the cryptography
         source = open_source(quick, plan.seed)
         source = with_models(source, plan.protocols, trust=wishes.trust)
+        share = fitting_share(plan.filled(), source)
+        if share is not None and share != plan.train_share:
+            plan = make_plan(_raw(wishes, missing) | {"train_share": share}, folder=folder, trust=wishes.trust)
         check_fit(plan.filled(), source)
-    text = _text(wishes, folder, source, missing)
+    text = _text(wishes, folder, source, missing, plan.train_share)
     if plan_from_text(text, "the plan", folder, trust=wishes.trust).digest != plan.digest:
         raise BadInput("a name in these data cannot be written in a plan; rename the party, file or column")
     return Draft(plan, text, (*_seen(wishes, frames, kinds), *_shared(wishes, source, gaps)))
@@ -173,13 +176,14 @@ def _shared(wishes: Wishes, source: Source, gaps: int) -> list[str]:
         return [f"{wishes.data}: {rows:,} rows, {columns} columns{dealt}; label of {classes}"]
     lines = [f"shared by all parties: {count(rows, 'row')}; '{wishes.active}' is active, its label has {classes}"]
     lines += ["missing values are filled with medians; 'missing' selects another rule"] if gaps else []
-    return lines + [note for note in source.notes if "dropped" in note or note.startswith("model ")]
+    told = ("dropped", "counted as missing")
+    return lines + [n for n in source.notes if n.startswith("model ") or any(words in n for words in told)]
 
 
 # the plan as text
 
 
-def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
+def _text(wishes: Wishes, folder: Path, source: Source, missing: str, share: float) -> str:
     """Every key with a comment; optional keys are commented out."""
     lines = [
         *_comment("The plan for `plumbob audit`. Every key has a default; docs/plan.md lists them all."),
@@ -222,8 +226,8 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
         lines += ["", *_comment("Shares of the columns that the curious party does not have."), "# unknown: [0.1, 0.3]"]
     lines += [
         "",
-        *_comment("Share of the rows used for training; the others are attacked."),
-        "train_share: 0.5",
+        *_comment(_share_in_words(share, len(source.label))),
+        f"train_share: {share:g}",
     ]
     lines += ["", *_comment("The same seed gives the same numbers."), "seed: 0"]
     lines += ["", *_comment("Gain over guessing that may go unseen where a column is called safe."), "# limit: 0.1"]
@@ -231,6 +235,13 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str) -> str:
     lines += ["# gate: max_gain<0.2 and exact_columns==0"]
     lines += ["", *_comment("The purpose of the federation in one sentence, for the impact assessment.")]
     return "\n".join([*lines, "# purpose: we want to know who will default", ""])
+
+
+def _share_in_words(share: float, rows: int) -> str:
+    told = "Share of the rows used for training; the others are attacked."
+    usual = Plan().train_share
+    less = f" {usual:g} of {rows:,} rows would leave fewer than the {FEWEST} that a verdict needs."
+    return told if share == usual else told + less
 
 
 def _protocol_lines(wishes: Wishes, folder: Path) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 
 from plumbob.attacks import attack_named
@@ -14,6 +16,11 @@ from plumbob.threats import AuxiliaryRows, WhiteBox, cut
 from plumbob.transcript import Transcript
 
 FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
+FEWEST_TRAINED = 20  # rows below which no model means anything; a smaller share of the rows is not proposed
+SHARES = (
+    *(k / 20 for k in range(19, 0, -1)),
+    *(k / 100 for k in range(99, 0, -1)),
+)  # round ones first, large ones first
 
 
 def check_fit(plan: Plan, source: Source) -> None:
@@ -27,14 +34,13 @@ def check_fit(plan: Plan, source: Source) -> None:
         return
     train, others = halves(source.label, np.random.default_rng(0), plan.train_share)
     kinds = [part.protocol() for part in plan.protocols]
-    for part, kind in zip(plan.protocols, kinds, strict=True):
+    for chosen, kind in zip(plan.protocols, kinds, strict=True):
         kind.ready(min(len(train), plan.rows or len(train)))
-        if part.model is None:
+        if chosen.model is None:
             kind.fits(columns, len(source.classes))
-    predicted = min(len(others), plan.rows or len(others))
-    if predicted < FEWEST:
-        what = "kept for the test" if all(kind.phase == "training" for kind in kinds) else "predicted"
-        raise BadInput(f"only {predicted} of {rows:,} rows would be {what}; a verdict needs at least {FEWEST}")
+    if len(others) < FEWEST:
+        what = "for the test" if all(kind.phase == "training" for kind in kinds) else "to predict"
+        raise BadInput(_too_few(plan, source, f"{len(others)} {what}"))
     counts = [max(1, round(share * columns)) for share in plan.unknown or ()]
     if counts and max(counts) >= columns:
         raise BadInput(f"'unknown': {max(plan.unknown or ())} of {columns} columns leaves the active party none")
@@ -54,6 +60,64 @@ def check_fit(plan: Plan, source: Source) -> None:
                 f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
                 "name a threat with fewer ('auxiliary_rows')"
             )
+
+
+def fitting_share(plan: Plan, source: Source) -> float | None:
+    """The plan's share of rows for training, or the next smaller one that leaves enough rows to predict; None if none does."""
+    needed = 0  # the user's own choice may train on few rows, a proposal may not
+    for share in (plan.train_share, *(share for share in SHARES if share < plan.train_share)):
+        train, others = halves(source.label, np.random.default_rng(0), share)
+        if len(others) >= FEWEST and len(train) >= needed and _ready(plan, len(train)):
+            return share
+        needed = _trained(plan)
+    return None
+
+
+def _ready(plan: Plan, rows: int) -> bool:
+    """Whether every protocol can be trained on so many rows."""
+    try:
+        for part in plan.protocols:
+            part.protocol().ready(min(rows, plan.rows or rows))
+    except BadInput:
+        return False
+    return True
+
+
+def _trained(plan: Plan) -> int:
+    """Rows for training that a plan needs at least: a model's, and those that a threat grants out of them."""
+    granted = [part.threat().grant(AuxiliaryRows) for part in plan.threats]
+    return max(FEWEST_TRAINED, *(rows.count for rows in granted if isinstance(rows, AuxiliaryRows)), 0)
+
+
+def _rows_for(share: float) -> int:
+    """The fewest rows of which such a share for training leaves enough.
+
+    >>> _rows_for(0.5), _rows_for(0.3)
+    (100, 71)
+    """
+    return next(rows for rows in count(FEWEST) if rows - round(share * rows) >= FEWEST)
+
+
+def _fewest_rows(trained: int) -> tuple[int, float]:
+    """The fewest rows of which some share trains on so many and leaves enough, and that share.
+
+    >>> _fewest_rows(20)
+    (70, 0.29)
+    """
+    every = ((rows, share) for rows in count(FEWEST + trained) for share in SHARES)
+    return next((n, share) for n, share in every if n - FEWEST >= round(share * n) >= trained)
+
+
+def _too_few(plan: Plan, source: Source, left: str) -> str:
+    """How many rows there are and are needed, and what to do: a smaller share for training, or more rows."""
+    rows, share, enough = len(source.label), fitting_share(plan, source), _rows_for(plan.train_share)
+    used = "half" if plan.train_share == 0.5 else f"{100 * plan.train_share:g} %"
+    told = f"{rows:,} shared rows, {used} used for training, leave {left}; {FEWEST} are needed."
+    if share is not None:
+        return f"{told} Set `train_share: {share:g}` or supply {enough:,} shared rows"
+    least, smaller = _fewest_rows(_trained(plan))
+    also = f", or {least:,} with `train_share: {smaller:g}`" if least < enough else ""
+    return f"{told} Supply {enough:,} shared rows{also}"
 
 
 def _check_recorded(plan: Plan, log: Transcript, rows: int) -> None:
