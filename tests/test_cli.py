@@ -91,7 +91,8 @@ def test_an_audit_writes_its_folder_and_says_where(plan: Path, tmp_path: Path) -
         "store",
     }
     lines = (tmp_path / "out" / "findings.jsonl").read_text().splitlines()
-    assert len(lines) == 2 * 2 * 2 + 2 * 2  # two attacks on the regression, one on the tree; two shares, two trials
+    # two attacks and a ceiling on the regression, one attack and a ceiling on the tree; two shares, two trials
+    assert len(lines) == 3 * 2 * 2 + 2 * 2 * 2
 
 
 def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ def test_a_wrong_gate_is_refused_before_the_work(plan: Path, tmp_path: Path, opt
 
 def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(
-        "data: {name: breast, sample: 150}\nunknown: 0.1\nprotocols: decision_tree\nattacks: path_restriction\n"
+        "data: {name: breast, sample: 220}\nunknown: 0.1\nprotocols: decision_tree\nattacks: path_restriction\n"
         "trials: 2\nrows: 60\n"
     )
     done = plumbob("audit", "plan.yaml", "--out", "out", "--sweep", cwd=tmp_path)

@@ -132,7 +132,8 @@ def test_an_audit_runs_foreign_code_and_keeps_a_hash_of_it(tmp_path: Path) -> No
     site = install(tmp_path)
     (site / "plan.yaml").write_text(PLAN, encoding="utf-8")
     found, codes = audited(site, "first")
-    assert [(one["protocol"], one["threat"], one["attack"], one["defence"]) for one in found] == [
+    attacks = [one for one in found if one["attack"] != "ceiling"]
+    assert [(one["protocol"], one["threat"], one["attack"], one["defence"]) for one in attacks] == [
         ("ridge_regression", "active-few-rows", "column_means", "none"),
         ("ridge_regression", "active-few-rows", "column_means", "softened_scores"),
     ]

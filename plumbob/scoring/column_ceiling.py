@@ -30,7 +30,7 @@ class ColumnCeiling:
 
 
 def ceiling_words(ceiling: ColumnCeiling) -> str:
-    """The ceiling in one line.
+    r"""The ceiling in one line.
 
     >>> print(ceiling_words(ColumnCeiling("age", 0.12, 0.44, 0.32, 0.28, 0.36, "ridge", 1_000)).replace("; ", ";\n"))
     own columns alone explain 12 %;

@@ -146,7 +146,7 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
     options = {option.defence: option for option in made.options}
     assert len(options) == len(IN_PREDICTION) - 1  # no hidden units, no dropout
     assert options["none"].level == "exact"  # nine equations, six columns
-    assert [mark.white_box for mark in options["none"].marks] == [True, False]
+    assert [mark.white_box for mark in options["none"].marks] == [True, True, False]
     assert options["hide_model"].hidden
     assert made.recommended != "none"
     assert all(option.bytes_sent > 0 and option.train_seconds > 0 for option in made.options)

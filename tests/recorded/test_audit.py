@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plumbob.app import run_audit
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.running.finding import Finding
 from plumbob.errors import BadInput
 from plumbob.transcript import Transcript
@@ -45,7 +46,7 @@ def test_a_loop_with_a_tap_around_it_ends_in_a_report(desk: Path) -> None:
     subprocess.run([sys.executable, "split_learning.py"], check=True, cwd=desk, timeout=120, capture_output=True)
     done = plumbob("audit", "--recorded", "run.zip", "--out", "out", "--json", cwd=desk)
     assert done.returncode == 0, done.stderr
-    (finding,) = map(Finding.from_line, done.stdout.splitlines())
+    (finding,) = attacked(map(Finding.from_line, done.stdout.splitlines()))
     exact = {column.name: column.exact for column in finding.score.columns}
     assert exact["shop.member"] == 1
     assert finding.model_accuracy is None
@@ -61,7 +62,7 @@ def test_a_kept_transcript_is_judged_as_the_audit_that_kept_it(desk: Path) -> No
     result = run_audit(PLAN, "first", transcripts=True)
     (kept,) = [path for path in (desk / "first" / "transcripts").iterdir() if path.name != "alignment.zip"]
     again = run_audit({"data": {"recorded": str(kept)}}, "second")
-    (first,), (second,) = result.findings, again.findings
+    (first,), (second,) = attacked(result.findings), attacked(again.findings)
     assert second.score.columns == first.score.columns
     assert (second.model_accuracy, second.bytes_by_party) == (first.model_accuracy, first.bytes_by_party)
     assert (second.certificate, second.encryption) == (first.certificate, first.encryption)
@@ -70,12 +71,12 @@ def test_a_kept_transcript_is_judged_as_the_audit_that_kept_it(desk: Path) -> No
 def test_a_recording_of_prediction_is_judged_with_the_model(tmp_path: Path) -> None:
     path = recording(tmp_path / "run.zip", "logistic_regression")
     found = run_audit({"data": {"recorded": str(path)}, "attacks": "equation_solving"}, tmp_path / "out").findings
-    assert [(f.protocol, f.threat, f.white_box) for f in found] == [("logistic_regression", "active", True)]
+    assert [(f.protocol, f.threat, f.white_box) for f in attacked(found)] == [("logistic_regression", "active", True)]
 
 
 def test_a_defence_that_a_recording_names_stands_in_its_findings(tmp_path: Path) -> None:
     path = written(tmp_path / "run", put("defence", value={"gaussian_masking": {"sigma": 0.01}}))
-    (finding,) = run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings
+    (finding,) = attacked(run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings)
     assert finding.defence == "gaussian_masking"
 
 
@@ -85,7 +86,7 @@ def test_the_names_in_a_recording_are_said_and_not_believed(tmp_path: Path) -> N
             manifest["messages"].insert(0, manifest["messages"][-1] | {"phase": "train", "name": name})
 
     path = written(tmp_path / "run", named)
-    (finding,) = run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings
+    (finding,) = attacked(run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings)
     forms = {flow.name: flow.form for flow in finding.flows}
     assert forms["masked outputs"] == "said to be masked"
     assert forms["psi rows"] == "said to be encrypted"

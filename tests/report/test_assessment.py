@@ -230,7 +230,7 @@ def test_hostile_names_are_escaped_everywhere() -> None:
 
 def test_an_audit_writes_it_from_its_own_run(tmp_path: Path) -> None:
     plan = {"data": "breast", "unknown": [0.3], "trials": 2, "rows": 60, "protocols": ["logistic_regression"]}
-    plan |= {"attacks": ["equation_solving"], "purpose": "Tell tumours apart"}
+    plan |= {"attacks": ["equation_solving"], "purpose": "Tell tumours apart", "ceiling": False}
     result = run_audit(plan, tmp_path / "out")
     text = text_of((tmp_path / "out" / "assessment.html").read_text(encoding="utf-8"))
     assert "Tell tumours apart" in text

@@ -231,6 +231,8 @@ def _text(wishes: Wishes, folder: Path, source: Source, missing: str, share: flo
     ]
     lines += ["", *_comment("The same seed gives the same numbers."), "seed: 0"]
     lines += ["", *_comment("Gain over guessing that may go unseen where a column is called safe."), "# limit: 0.1"]
+    lines += ["", *_comment("Most seconds and megabytes of one attack; one that needs more is reported as failed.")]
+    lines += ["# attack_seconds: 3600", "# attack_memory_mb: 8000"]
     lines += ["", *_comment("Conditions for exit code 0, see docs/ci.md; they are checked for every defence above.")]
     lines += ["# gate: max_gain<0.2 and exact_columns==0"]
     lines += ["", *_comment("The purpose of the federation in one sentence, for the impact assessment.")]

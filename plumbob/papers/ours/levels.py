@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from plumbob.papers.claims import CheckResult, Claim, Scale
 from plumbob.papers.ours.planted_leaks import EXACT_SHARES, KINDS, Planted, column, judged, world
@@ -28,7 +28,7 @@ class Rate:
 
     @property
     def bound(self) -> float:
-        return float(beta.ppf(0.95, self.wrong + 1, self.of - self.wrong)) if self.wrong < self.of else 1.0
+        return float(betaincinv(self.wrong + 1, self.of - self.wrong, 0.95)) if self.wrong < self.of else 1.0
 
     @property
     def holds(self) -> bool:

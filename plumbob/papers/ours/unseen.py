@@ -65,11 +65,11 @@ def wrong(made: World, findings: list[Finding]) -> list[str]:
         for verdict in summary.verdicts:
             said = (verdict.level, f"{verdict.level} by {summary.setting.attack}, gain {verdict.gain:.3f}")
             levels[verdict.column] = max(levels.get(verdict.column, said), said, key=lambda one: one[0].rank)
-    told = [(column, Level.EXACT) for column in made.exact] + [(column, Level.NONE) for column in made.safe]
-    return [
-        f"{column}: {levels.get(column, ('', 'no verdict'))[1]}, expected {level}"
-        for column, level in told
-        if levels.get(column, ("",))[0] != level
+    lost = [name for name in made.exact if levels.get(name, ("",))[0] is not Level.EXACT]
+    alarms = [name for name in made.safe if name not in levels or levels[name][0].leaks]
+    said = {name: levels.get(name, ("", "no verdict"))[1] for name in (*lost, *alarms)}
+    return [f"{name}: {said[name]}, expected exact" for name in lost] + [
+        f"{name}: {said[name]}, expected no leak" for name in alarms
     ]
 
 
@@ -134,7 +134,7 @@ CLAIMS: tuple[Claim, ...] = (
         "plumbob",
         "P8",
         "any CSV files",
-        "on unseen files, planted leaks are found exactly and safe columns are reported safe",
+        "on unseen files, planted leaks are found exactly and safe columns are never said to leak",
         unseen,
     ),
 )

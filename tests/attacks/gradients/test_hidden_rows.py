@@ -212,9 +212,9 @@ def test_what_is_not_tried_is_not_called_safe(defence: str, settings: dict[str, 
     (choice,) = frontiers(findings)
     option = choice.option(choice.options[-1].defence)
     assert option is not None
-    assert option.inconclusive
+    assert option.unknown
     assert not option.safe
     assert choice.recommended != option.defence
     defended = next(a for a in answers(conclude(findings)) if a.situation.defence != "none")
-    assert defended.headline.startswith("Inconclusive")
+    assert defended.headline.startswith("Not known")
     assert reason in how(defended)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
@@ -388,7 +389,7 @@ def plan(**changes: Any) -> Any:
 
 def test_an_audit_compares_them() -> None:
     made = plan()
-    findings = run(made, open_source(made.data, 0))
+    findings = attacked(run(made, open_source(made.data, 0)))
     none, *defended = (finding.score.error for finding in findings)
     assert [finding.defence for finding in findings] == ["none", "fake_gradients", "dp_gradients"]
     assert none < OPENED < 0.01 < min(defended)

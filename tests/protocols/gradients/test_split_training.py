@@ -14,6 +14,7 @@ from torch import nn
 
 from plumbob.attacks.gradients._worker_uploads import Uploads
 from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.open_data import open_source
@@ -263,7 +264,7 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
         "protocols": [{"name": "split_training", "settings": settings}],
     }
     plan = make_plan(raw, trust=CODE).filled()
-    peeling, dlg = run(plan, replace(open_source(plan.data, 0), trust=CODE))
+    peeling, dlg = attacked(run(plan, replace(open_source(plan.data, 0), trust=CODE)))
     assert "no fully connected layer" in peeling.score.untried
     assert not dlg.score.untried
 
