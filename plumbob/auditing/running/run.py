@@ -21,7 +21,7 @@ from plumbob.attacks import Guess, attack_named
 from plumbob.attacks.base import nothing
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.data_flows import flows_of
-from plumbob.auditing.running.expand import Case, Unit, cases, draws
+from plumbob.auditing.running.expand import Case, Unit, attack_cases, draws
 from plumbob.auditing.running.finding import Finding, parted
 from plumbob.auditing.running.isolation.attacker import Attempt, attempt
 from plumbob.auditing.running.isolation.limits import Allowance, Limits
@@ -304,7 +304,7 @@ def _attempt(plan: Plan, unit: Unit, case: Case, view: View, seed: bytes, limits
     tried = attempt(attack_named(case.attack), view, seed, limits)
     if not tried.unfit:
         return tried
-    if not any(replace(other, attack=case.attack) == case for other in cases(plan, unit) if other != case):
+    if not any(replace(other, attack=case.attack) == case for other in attack_cases(plan, unit) if other != case):
         raise Unfit(tried.unfit)
     return replace(tried, guess=nothing(view, tried.unfit))
 
