@@ -65,12 +65,11 @@ def wrong(made: World, findings: list[Finding]) -> list[str]:
         for verdict in summary.verdicts:
             said = (verdict.level, f"{verdict.level} by {summary.setting.attack}, gain {verdict.gain:.3f}")
             levels[verdict.column] = max(levels.get(verdict.column, said), said, key=lambda one: one[0].rank)
-    lost = [name for name in made.exact if levels.get(name, ("",))[0] is not Level.EXACT]
+    silent = (Level.NOT_TESTED, "no verdict")
+    lost = [name for name in made.exact if levels.get(name, silent)[0] is not Level.EXACT]
     alarms = [name for name in made.safe if name not in levels or levels[name][0].leaks]
-    said = {name: levels.get(name, ("", "no verdict"))[1] for name in (*lost, *alarms)}
-    return [f"{name}: {said[name]}, expected exact" for name in lost] + [
-        f"{name}: {said[name]}, expected no leak" for name in alarms
-    ]
+    expected = dict.fromkeys(lost, "exact") | dict.fromkeys(alarms, "no leak")
+    return [f"{name}: {levels.get(name, silent)[1]}, expected {what}" for name, what in expected.items()]
 
 
 def premise_holds(made: World, out: Path) -> bool:
