@@ -15,8 +15,9 @@ from pathlib import Path
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers, leak_of
 from plumbob.auditing.concluding.summarise import Summary, group, summarise
 from plumbob.auditing.running.finding import Finding, read_findings
-from plumbob.report.answer import count, label, percent, with_margin
-from plumbob.report.charts import Axis, Bar, bar_chart
+from plumbob.report.canvas import Axis
+from plumbob.report.charts import Bar, bar_chart
+from plumbob.report.phrases import count, label, percent, with_margin
 from plumbob.scoring.leak_levels import Level
 
 MEASURED_STYLE = """<style>

@@ -14,7 +14,7 @@ from plumbob.attacks import ATTACKS, Attack
 from plumbob.defences import DEFENCES, Defence
 from plumbob.protocols import PROTOCOLS, Protocol
 from plumbob.registry import settable
-from plumbob.report.answer import label, sentence_list
+from plumbob.report.phrases import label, sentence_list
 from plumbob.threats import THREATS
 
 Kind = TypeVar("Kind")

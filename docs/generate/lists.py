@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from docs.generate.pages import Subject
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.matrix import Block, Row, matrix
-from plumbob.report.answer import label, sentence_list
+from plumbob.report.phrases import label, sentence_list
 
 HEADS = {
     "attacks": "# Attacks\n\nWhat a curious party can do with what it sees, by what is read. "

@@ -15,7 +15,7 @@ from docs.generate.citations import cited
 from plumbob.attacks import ATTACKS
 from plumbob.defences import DEFENCES
 from plumbob.protocols import PROTOCOLS
-from plumbob.report.answer import label
+from plumbob.report.phrases import label
 
 HEAD, TAIL, END = "<!--generated-->", "<!--generated:use-->", "<!--/generated-->"
 

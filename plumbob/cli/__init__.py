@@ -89,7 +89,7 @@ def _warn(
 
 def _tell(sentence: str) -> None:
     """One line on stderr. Names in it come from files, so terminal control characters are removed."""
-    from plumbob.report.answer import plain
+    from plumbob.report.phrases import plain
 
     print(f"plumbob: {' '.join(plain(sentence).split())}", file=sys.stderr)
 

@@ -91,7 +91,7 @@ def _write(said: Wishes, out: Path | None, force: bool) -> None:
     from plumbob.app import save_text
     from plumbob.auditing.drafting.draft_plan import draft
     from plumbob.auditing.drafting.init_dialogue import completed
-    from plumbob.report.answer import plain
+    from plumbob.report.phrases import plain
     from plumbob.report.terminal import say
 
     console = Console()

@@ -11,7 +11,8 @@ import numpy as np
 
 from plumbob.auditing.concluding.summarise import group
 from plumbob.papers.claims import Claim, ClaimFigure, Outcome
-from plumbob.report.charts import Axis, Point, Series, line_chart, nice_top
+from plumbob.report.canvas import Axis, nice_top
+from plumbob.report.charts import Point, Series, line_chart
 
 RESULTS_STYLE = """<style>
 .chart{font:13px system-ui,sans-serif;background:#fff}text{fill:#1b2430}.tick,.axis{fill:#5b6472;font-size:11.5px}

@@ -19,9 +19,9 @@ from plumbob.auditing.running.data_flows import SHUT, Flow
 from plumbob.auditing.running.finding import Finding
 from plumbob.protocols import PROTOCOLS
 from plumbob.report import answer as words
-from plumbob.report import at_most, identifiability, protection, severity, standards
-from plumbob.report.answer import count, label, percent, plain, sentence_list, short
+from plumbob.report import at_most, identifiability, phrases, protection, severity, standards
 from plumbob.report.page import POLICY, templates
+from plumbob.report.phrases import count, label, percent, plain, sentence_list, short
 from plumbob.report.protection import size
 from plumbob.report.residual import NOT_TESTED, Pair, Side, Stage, counted, stages
 from plumbob.report.severity import NOT_KNOWN, Risk
@@ -99,7 +99,7 @@ def _measured(
 ) -> dict[str, Any]:
     """What the messages and the attacks showed."""
     tested = [a for a in found if a.summaries]
-    bare = [a for a in tested if not words.defended(a.situation.defence)] or tested
+    bare = [a for a in tested if not phrases.defended(a.situation.defence)] or tested
     return {
         "aligned": [_flow(flow) for flow in about.alignment],
         "flows": _flow_tables(findings, choices),
@@ -211,7 +211,7 @@ def _flow_tables(findings: Iterable[Finding], choices: Sequence[Frontier]) -> li
         first = protocol not in bare and (protocol, defence) == next(place for place in tables if place[0] == protocol)
         chosen = (protocol, defence) in taken and flows != bare.get(protocol)
         if defence == "none" or first or chosen:
-            heading = f"{label(protocol)}, {words.defence_words(defence)}"
+            heading = f"{label(protocol)}, {phrases.defence_words(defence)}"
             shown.append({"heading": heading, "rows": [_flow(flow) for flow in flows]})
     return shown
 
@@ -221,7 +221,7 @@ def _views(about: Subject, threat: Threat, findings: Sequence[Finding]) -> list[
     views = []
     for protocol in dict.fromkeys(f.protocol for f in findings if f.threat == threat.name):
         parts = [f for f in findings if f.protocol == protocol and f.threat == threat.name]
-        first = next((f for f in parts if f.flows and not words.defended(f.defence)), None)
+        first = next((f for f in parts if f.flows and not phrases.defended(f.defence)), None)
         first = first or next((f for f in parts if f.flows), parts[0])
         curious = threat.curious(about.active, about.parties)
         got = [f for f in first.flows if f.receiver in curious and f.sender not in curious]
@@ -326,7 +326,7 @@ def _measures(choice: Frontier) -> dict[str, Any]:
         loss, extra = choice.lost(option), protection.added(choice, option)
         rows.append(
             {
-                "defence": words.defence_words(option.defence).removeprefix("with "),
+                "defence": phrases.defence_words(option.defence).removeprefix("with "),
                 "status": protection.status(choice, option),
                 "leaking": protection.verdict(option),
                 "leak": percent(option.worst.leak.mean),

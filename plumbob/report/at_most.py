@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.concluding.summarise import group
-from plumbob.report.answer import ColumnAnswer, count, sentence_list, short
+from plumbob.report.answer import ColumnAnswer
+from plumbob.report.phrases import count, sentence_list, short
 from plumbob.report.residual import Side
 from plumbob.report.subject import Subject
 from plumbob.scoring.column_ceiling import LABEL

@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from plumbob.auditing.concluding.conclusion import Standing
 from plumbob.auditing.concluding.judging import Verdict
-from plumbob.report import charts
-from plumbob.report.answer import percent
+from plumbob.report import canvas
+from plumbob.report.phrases import percent
 
 WIDTH, HEIGHT, EDGE = 240.0, 30.0, 4.0  # of the drawing; the scale ends at the edges
 SHORT = 0.03  # bars below this length are hard to see
@@ -87,7 +87,7 @@ def bar(one: Standing) -> Markup:
     if one.level.leaks and at.floor < SHORT:  # something was learnt that the scale does not show
         place = EDGE + at.floor * (WIDTH - 2 * EDGE)
         parts.append(
-            charts.marker(charts.LEVEL_SHAPES[one.level], place + 2, 22, 3.5, f"mark {one.level.css}", one.words)
+            canvas.marker(canvas.LEVEL_SHAPES[one.level], place + 2, 22, 3.5, f"mark {one.level.css}", one.words)
         )
     elif at.floor > 0:
         parts.append(_block(f"floor {one.level.css}", 0.0, at.floor, 18.0, 8.0))

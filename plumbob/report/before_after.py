@@ -8,10 +8,11 @@ from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.judging import whole_percent
-from plumbob.report import charts
-from plumbob.report.answer import Answer, ColumnAnswer, count, percent, sentence_list, short
-from plumbob.report.charts import Axis
+from plumbob.report import canvas
+from plumbob.report.answer import Answer, ColumnAnswer
+from plumbob.report.canvas import Axis
 from plumbob.report.figures import LOWEST_GAIN, SHOWN_BARS, Figure
+from plumbob.report.phrases import count, percent, sentence_list, short
 
 READ = (
     "A vertical tick is the gain without defence, the mark is the gain with it; the line between is what the "
@@ -93,20 +94,20 @@ def _dumbbells(pairs: Sequence[tuple[ColumnAnswer, ColumnAnswer]], x: Axis, titl
     step, top = 23.0, 8.0
     bottom = top + step * len(pairs)
     names = [short(before.verdict.column) for before, _ in pairs]
-    left = min(145.0, max(charts.text_width(name) for name in names) + 14)
+    left = min(145.0, max(canvas.text_width(name) for name in names) + 14)
     texts = [f"{_points(before)} → {_points(after)}" for before, after in pairs]
-    right = charts.WIDTH - max(charts.text_width(text) for text in texts) - 14
-    parts = [charts._x_axis(x, left, right, bottom, top)]
+    right = canvas.WIDTH - max(canvas.text_width(text) for text in texts) - 14
+    parts = [canvas.x_axis(x, left, right, bottom, top)]
     for i, ((before, after), name, text) in enumerate(zip(pairs, names, texts, strict=True)):
         y = top + step * (i + 0.5)
         start, end = (x.place(one.verdict.gain, left, right) for one in (before, after))
         tip = f"{name}: {before.words} without defence; {after.words} with it"
-        parts.append(charts._text(left - 8, y + 4, charts.fit(name, left - 10), "name end", title=name))
+        parts.append(canvas.text(left - 8, y + 4, canvas.fit(name, left - 10), "name end", title=name))
         parts.append(Markup('<path class="zero" d="M{:.1f} {:.1f}H{:.1f}"/>').format(start, y, end))
-        parts.append(charts.marker("tick", start, y, 4.5, f"mark {before.level.css}", tip))
-        parts.append(charts.marker(charts.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level.css}", tip))
-        parts.append(charts._text(right + 8, y + 4, text, "value"))
-    return charts._svg(bottom + 44, title, parts)
+        parts.append(canvas.marker("tick", start, y, 4.5, f"mark {before.level.css}", tip))
+        parts.append(canvas.marker(canvas.LEVEL_SHAPES[after.level], end, y, 4.5, f"mark {after.level.css}", tip))
+        parts.append(canvas.text(right + 8, y + 4, text, "value"))
+    return canvas.svg(bottom + 44, title, parts)
 
 
 def _points(column: ColumnAnswer) -> str:

@@ -11,7 +11,8 @@ from plumbob.auditing.concluding.summarise import attacked, group
 from plumbob.auditing.running.finding import Finding
 from plumbob.crypto.paillier import RECOMMENDED_KEY
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
-from plumbob.report.answer import Answer, count, label, sentence_list
+from plumbob.report.answer import Answer
+from plumbob.report.phrases import count, label, sentence_list
 from plumbob.report.protection import size
 from plumbob.threats import THREATS
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.costing.estimate import Estimate, Forecast
 from plumbob.auditing.costing.power import Power
-from plumbob.report.answer import label, plain
+from plumbob.report.phrases import label, plain
 from plumbob.report.terminal import say
 
 SHOWN = 20  # rows of the table

@@ -10,8 +10,9 @@ from plumbob.auditing.planning.matrix import Block
 from plumbob.federation import Dropped
 from plumbob.report import answer as words
 from plumbob.report import risk
-from plumbob.report.answer import Answer, ColumnAnswer, count, label, percent, sentence_list, short
+from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import lanes
+from plumbob.report.phrases import count, label, percent, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, AuxiliaryRows, Threat
 

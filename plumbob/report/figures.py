@@ -10,19 +10,11 @@ from markupsafe import Markup
 
 from plumbob.auditing.concluding.judging import SHARES
 from plumbob.auditing.concluding.summarise import Summary, group
-from plumbob.report import charts
-from plumbob.report.answer import (
-    LEVEL_WORDS,
-    Answer,
-    ColumnAnswer,
-    baseline_words,
-    count,
-    label,
-    number,
-    percent,
-    short,
-)
-from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+from plumbob.report import canvas, charts
+from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer
+from plumbob.report.canvas import Axis
+from plumbob.report.charts import Bar, Dot, Point, Series
+from plumbob.report.phrases import baseline_words, count, label, number, percent, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.scoring.metrics import rank_correlation
 
@@ -146,7 +138,7 @@ def _error_bars(heading: str, metric: str, summaries: list[Summary], styles: dic
     else:
         worst = max(reference.baselines.values(), default=1.0)
         top = min(max(bar.high for bar in bars), 2 * worst)
-        axis = Axis("mean squared error (lower: more is learnt)", 0.0, charts.nice_top(top))
+        axis = Axis("mean squared error (lower: more is learnt)", 0.0, canvas.nice_top(top))
     drawing = charts.bar_chart(bars, axis, f"{_metric_words(metric)} of attacks and baselines: {heading}")
     rows = tuple((name, number(p.y), _margin(p)) for name, p, _ in points)
     header = ("attack or baseline", _metric_words(metric), "±")
@@ -160,7 +152,7 @@ def _error_axis(metric: str, series: Sequence[Series]) -> Axis:
     top = max(p.high for one in series for p in one.points)
     worst = max((p.y for one in series if one.dashed for p in one.points), default=top)
     if top <= FAR * worst:
-        return Axis(name, 0.0, charts.nice_top(top))
+        return Axis(name, 0.0, canvas.nice_top(top))
     least = max(min(p.y for one in series for p in one.points), worst * 1e-3)
     return Axis(f"{name}, logarithmic", 10.0 ** np.floor(np.log10(least)), 10.0 ** np.ceil(np.log10(top)), log=True)
 
@@ -232,7 +224,7 @@ def _gain_text(column: ColumnAnswer) -> str:
 
 def _correlation(columns: Sequence[ColumnAnswer], values: Sequence[float], name: str, heading: str) -> Markup:
     low = 0.0 if all(column.verdict.gain >= 0 for column in columns) else LOWEST_GAIN
-    x = Axis(name, 0.0, charts.nice_top(max(values) if max(values) > 1e-9 else 1.0))
+    x = Axis(name, 0.0, canvas.nice_top(max(values) if max(values) > 1e-9 else 1.0))
     y = Axis("gain over the best baseline", low, 1.0, percent=True)
     dots = [
         Dot(

@@ -9,10 +9,11 @@ from statistics import fmean
 
 from plumbob.auditing.concluding.summarise import attacked, group
 from plumbob.auditing.running.finding import Finding
-from plumbob.report import charts
-from plumbob.report.answer import defence_words, label, number, percent, short
-from plumbob.report.charts import Axis, Box, Point, Series
+from plumbob.report import canvas, charts
+from plumbob.report.canvas import Axis
+from plumbob.report.charts import Box, Point, Series
 from plumbob.report.figures import Figure
+from plumbob.report.phrases import defence_words, label, number, percent, short
 from plumbob.scoring.images import ImageScore
 
 LEFT_OUT = (
@@ -102,7 +103,7 @@ def _boxes(findings: Sequence[Finding]) -> list[Figure]:
             boxes.append(Box(name, (low, quarter, middle, upper, high), mean, f"{mean:.1f} dB", title))
             rows.append((name, *(f"{value:.1f}" for value in (mean, low, quarter, middle, upper, high))))
         guess = fmean(_images(finding).constant_psnr for finding in parts)
-        top = charts.nice_top(max(guess, *(box.quantiles[4] for box in boxes)))
+        top = canvas.nice_top(max(guess, *(box.quantiles[4] for box in boxes)))
         axis = Axis("PSNR of a tile, dB (higher: more is learnt)", 0.0, top)
         drawing = charts.box_chart(boxes, ("mean picture", guess), axis, f"PSNR by attack and defence: {scene}")
         caption = (
@@ -159,7 +160,7 @@ def _lines(
         series.append(Series(key, tuple(marks), i))
     every = [point for one in series for point in one.points]
     across = Axis(x, min(p.x for p in every), max(p.x for p in every))
-    up = Axis(y, min(0.0, *(p.y for p in every)), charts.nice_top(max(p.y for p in every)))
+    up = Axis(y, min(0.0, *(p.y for p in every)), canvas.nice_top(max(p.y for p in every)))
     rows = tuple((one.name, f"{p.x:,.0f}", number(p.y)) for one in series for p in one.points)
     drawing = charts.line_chart(series, across, up, heading)
     return Figure(heading, "The first trial of each.", (drawing,), ("", x, y), rows)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from plumbob.auditing.concluding.summarise import Situation
 from plumbob.auditing.planning.gate import COLUMNS, Breach, Check, Outcome
-from plumbob.report import answer as words
+from plumbob.report import phrases
 from plumbob.report.terminal import say
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
@@ -44,12 +44,12 @@ def print_gate(found: Outcome, console: Console) -> None:
         say(console, f"  {sentence}", whole=True)
     if len(broken) > SHOWN:
         say(console, f"  and {len(broken) - SHOWN:,} more; --json and --junit name them all", "dim", whole=True)
-    bare = any(not check.holds and not words.defended(check.situation.defence) for check in checks)
-    if bare and any(words.defended(check.situation.defence) for check in checks):
+    bare = any(not check.holds and not phrases.defended(check.situation.defence) for check in checks)
+    if bare and any(phrases.defended(check.situation.defence) for check in checks):
         hint = "Every defence of the plan is checked, none as well: leave it out if it only serves to compare."
         say(console, f"  {hint}", whole=True)
     for gap in found.gaps:
-        say(console, f"  {words.plain(gap.words)}.", "dim", whole=True)
+        say(console, f"  {phrases.plain(gap.words)}.", "dim", whole=True)
 
 
 def sentences(checks: Sequence[Check]) -> list[str]:
@@ -68,21 +68,21 @@ def _sentences(check: Check) -> list[str]:
 
 def _where(situation: Situation) -> str:
     parts = {"protocol": situation.protocol, "threat": situation.threat, "defence": situation.defence}
-    return ", ".join(f"{kind} {words.short(name)}" for kind, name in parts.items())
+    return ", ".join(f"{kind} {phrases.short(name)}" for kind, name in parts.items())
 
 
 def _what(check: Check, breach: Breach) -> str:
     measure = check.condition.measure
-    by = f" by {words.label(breach.attack)}" if breach.attack else ""
-    share = f", {words.percent(breach.unknown)} of the columns unknown" if breach.unknown is not None else ""
+    by = f" by {phrases.label(breach.attack)}" if breach.attack else ""
+    share = f", {phrases.percent(breach.unknown)} of the columns unknown" if breach.unknown is not None else ""
     shown = f"{breach.value:.3f} (95 % interval {breach.low:.3f} to {breach.high:.3f})"
     if measure.counts:
         assert breach.level is not None
         how = TOLD_APART if breach.level is Level.ORDER and breach.two_values else HOW[breach.level]
-        target = breach.column if breach.column == LABEL else f"column {words.short(breach.column)}"
+        target = breach.column if breach.column == LABEL else f"column {phrases.short(breach.column)}"
         return f"{target} {how}{by}, gain {shown}{share}"
     if breach.column:
-        return f"column {words.short(breach.column)} has the gain {shown}{by}{share}"
+        return f"column {phrases.short(breach.column)} has the gain {shown}{by}{share}"
     if measure.more_is_better:
         return f"the model's accuracy is {shown}{share}"
     return f"labels are guessed with accuracy {shown}{by}{share}"
@@ -121,8 +121,8 @@ class GateSection:
     def headline(self) -> str:
         broken = sum(not line.holds for line in self.lines)
         if self.holds:
-            return f"The gate holds: {words.count(len(self.lines), 'check')} passed"
-        return f"The gate is broken: {broken} of {words.count(len(self.lines), 'check')} failed"
+            return f"The gate holds: {phrases.count(len(self.lines), 'check')} passed"
+        return f"The gate is broken: {broken} of {phrases.count(len(self.lines), 'check')} failed"
 
 
 def gate_section(found: Outcome) -> GateSection:
@@ -141,7 +141,7 @@ def gate_section(found: Outcome) -> GateSection:
             )
             for check in found.checks
         ),
-        tuple(words.plain(gap.words) for gap in found.gaps),
+        tuple(phrases.plain(gap.words) for gap in found.gaps),
     )
 
 
@@ -183,14 +183,14 @@ def junit(found: Outcome) -> str:
     root = ElementTree.Element("testsuites", {"name": "plumbob", **numbers})
     suite = ElementTree.SubElement(root, "testsuite", {"name": f"gate {found.gate.text}", **numbers})
     for check in checks:
-        where = f"{words.plain(check.situation.data)}, {_where(check.situation)}"
+        where = f"{phrases.plain(check.situation.data)}, {_where(check.situation)}"
         case = ElementTree.SubElement(suite, "testcase", classname=_legal(where), name=_legal(check.condition.words))
         told = [_legal(sentence) for sentence in _sentences(check)]
         if told:
             failure = ElementTree.SubElement(case, "failure", message=told[0], type=check.condition.measure.name)
             failure.text = "\n".join(told)
     for gap in found.gaps:
-        case = ElementTree.SubElement(suite, "testcase", classname=_legal(words.plain(gap.what)), name="measured")
+        case = ElementTree.SubElement(suite, "testcase", classname=_legal(phrases.plain(gap.what)), name="measured")
         ElementTree.SubElement(case, "skipped", message=_legal(gap.words))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"

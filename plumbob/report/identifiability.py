@@ -19,7 +19,8 @@ from plumbob.auditing.planning.matrix import NOTHING, role
 from plumbob.auditing.running.data_flows import SHUT
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import severity
-from plumbob.report.answer import Answer, count, defended, label, number, sentence_list
+from plumbob.report.answer import Answer
+from plumbob.report.phrases import count, defended, label, number, sentence_list
 from plumbob.report.residual import NOT_TESTED, Side, Stage
 from plumbob.report.risk import above_chance, few
 from plumbob.report.risk import worst as most_at_risk

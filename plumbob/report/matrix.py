@@ -12,7 +12,8 @@ from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.planning.matrix import Block, Row
 from plumbob.kinds import COLUMNS, Kind
-from plumbob.report.answer import LEVEL_ICONS, LEVEL_WORDS, label, sentence_list, short
+from plumbob.report.answer import LEVEL_ICONS, LEVEL_WORDS
+from plumbob.report.phrases import label, sentence_list, short
 from plumbob.scoring.leak_levels import Level, worst
 
 RUN, FITS, NONE = "run", "fits, not run", "none fits"

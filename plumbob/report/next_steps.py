@@ -10,8 +10,8 @@ from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Standing
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.errors import BadInput
-from plumbob.report.answer import count, defence_words, defended, label, sentence_list, short
 from plumbob.report.facts import Asked
+from plumbob.report.phrases import count, defence_words, defended, label, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, Threat
 

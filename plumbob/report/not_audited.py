@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plumbob.auditing.concluding.summarise import group
 from plumbob.federation import Dropped
-from plumbob.report.answer import count, short
+from plumbob.report.phrases import count, short
 
 NAMED = 6  # columns that a sentence names
 

@@ -13,6 +13,7 @@ from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
+from plumbob.report import phrases
 from plumbob.report.facts import Asked
 from plumbob.report.terminal import print_summary
 
@@ -36,7 +37,7 @@ def as_html(conclusion: Conclusion) -> str:
         (
             column.verdict.column,
             f"{words.LEVEL_ICONS[column.level]} {column.words}",
-            words.label(column.attack),
+            phrases.label(column.attack),
             column.where,
             column.learner,
         )

@@ -20,9 +20,9 @@ from plumbob.auditing.concluding.summarise import Summary, attacked
 from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
-from plumbob.report import bars, figures, not_audited, protection
+from plumbob.report import bars, figures, not_audited, phrases, protection
 from plumbob.report import matrix as matrix_words
-from plumbob.report.answer import Answer, ColumnAnswer, percent, plain
+from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.before_after import READ as READ_BEFORE_AFTER
 from plumbob.report.before_after import before_after
 from plumbob.report.encryption import encryption
@@ -31,6 +31,7 @@ from plumbob.report.gallery import gallery
 from plumbob.report.gating import gate_section
 from plumbob.report.matrix import grids
 from plumbob.report.next_steps import next_steps
+from plumbob.report.phrases import percent, plain
 from plumbob.report.tables import bound, column_caption, column_table, protection_table, settings_table
 from plumbob.report.threat_table import Tier, tiers
 from plumbob.scoring.leak_levels import Level
@@ -124,7 +125,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         terms=_terms(summaries, about.meanings),
         judged=len(summaries),
         judge=judge,
-        attacks=[words.label(name) for name in figures.attack_styles(summaries)],
+        attacks=[phrases.label(name) for name in figures.attack_styles(summaries)],
         **_told(about),
     )
 
@@ -153,7 +154,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    found.filters |= {"percent": percent, "plain": plain, "count": words.count, "bind": bound, "css": _css}
+    found.filters |= {"percent": percent, "plain": plain, "count": phrases.count, "bind": bound, "css": _css}
     found.globals |= {"level_words": words.LEVEL_WORDS, "level_icons": words.LEVEL_ICONS}
     return found
 
@@ -218,7 +219,7 @@ def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
         values = {getattr(summary.setting, part) for summary in summaries}
         if len(values) == 1:
             name = values.pop()
-            shared.append((part, "none" if part == "defence" and not words.defended(name) else words.label(name)))
+            shared.append((part, "none" if part == "defence" and not phrases.defended(name) else phrases.label(name)))
     rows = {summary.rows for summary in summaries}
     if len(rows) == 1:
         shared.append(("rows", f"{rows.pop():,}"))
@@ -227,4 +228,4 @@ def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
 
 def _terms(summaries: Sequence[Summary], meanings: Mapping[str, str]) -> list[tuple[str, str]]:
     used = (name for s in summaries for name in (s.setting.protocol, s.setting.attack, s.setting.defence))
-    return [(words.label(name), plain(meanings[name])) for name in dict.fromkeys(used) if name in meanings]
+    return [(phrases.label(name), plain(meanings[name])) for name in dict.fromkeys(used) if name in meanings]

@@ -10,10 +10,12 @@ from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
 from plumbob.auditing.concluding.judging import whole_percent
-from plumbob.report import charts
-from plumbob.report.answer import Answer, defence_words, label, number, percent, sentence_list, short
-from plumbob.report.charts import Axis, Point, Spot
+from plumbob.report import canvas, charts
+from plumbob.report.answer import Answer
+from plumbob.report.canvas import Axis
+from plumbob.report.charts import Point, Spot
 from plumbob.report.figures import Figure
+from plumbob.report.phrases import defence_words, label, number, percent, sentence_list, short
 
 MANY = 8  # situations beyond which a report shows only those without defence and with the recommended one
 BOX_SHAPES = {True: "upended", False: "square"}  # by white box; no shape of a level
@@ -303,7 +305,7 @@ def _up(measure: Measure, values: Sequence[Point], guesses: Sequence[float]) -> 
         low = min([*(value.y for value in values), *guesses]) - 0.05
         return Axis(f"{measure.words} (higher: more is learnt)", max(0.0, 0.1 * int(10 * low)), 1.0, percent=True)
     top = max([*(value.high for value in values), *guesses])
-    return Axis(f"{measure.words} (lower: more is learnt)", 0.0, charts.nice_top(min(top, FAR * max(guesses))))
+    return Axis(f"{measure.words} (lower: more is learnt)", 0.0, canvas.nice_top(min(top, FAR * max(guesses))))
 
 
 def _beyond(frontier: Frontier) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.summarise import group
-from plumbob.report.answer import Answer, ColumnAnswer, defence_words, defended, label, short
+from plumbob.report.answer import Answer, ColumnAnswer
+from plumbob.report.phrases import defence_words, defended, label, short
 from plumbob.report.severity import HIGH, NOT_KNOWN, RISKS, Risk, counts, risks
 from plumbob.threats import Threat
 

@@ -14,8 +14,9 @@ from plumbob.attacks.base import ATTRIBUTE_INFERENCE, DATA_RECONSTRUCTION, Attac
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import severity
-from plumbob.report.answer import Answer, count, defended, label, sentence_list, short
+from plumbob.report.answer import Answer
 from plumbob.report.identifiability import tally
+from plumbob.report.phrases import count, defended, label, sentence_list, short
 from plumbob.report.residual import NOT_TESTED, Stage, counted
 from plumbob.report.severity import FOUND, NONE_FOUND, NOT_KNOWN
 from plumbob.report.subject import Promise, Subject

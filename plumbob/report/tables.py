@@ -13,9 +13,10 @@ from plumbob.auditing.concluding.defence_frontier import Frontier, Option
 from plumbob.auditing.concluding.judging import Verdict
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.report import answer as words
-from plumbob.report import protection, risk
-from plumbob.report.answer import Answer, ColumnAnswer, number, percent, plain
+from plumbob.report import phrases, protection, risk
+from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import bar
+from plumbob.report.phrases import number, percent, plain
 from plumbob.scoring.leak_levels import Level
 
 
@@ -51,12 +52,12 @@ def protection_table(choice: Frontier) -> Table:
 
 def _protection_cells(choice: Frontier, option: Option) -> tuple[Cell, ...]:
     worst, loss, extra = option.worst, choice.lost(option), protection.added(choice, option)
-    name, said = words.short(option.defence), protection.status(choice, option)
+    name, said = phrases.short(option.defence), protection.status(choice, option)
     error = min((mark.error for mark in option.marks), key=lambda e: e.mean)
     hits = max((mark.hits for mark in option.marks), key=lambda h: h.mean)
     shows = (protection.seconds, protection.seconds, protection.size)
     costs = [_optional(value, show) for value, show in zip(extra or (None,) * 3, shows, strict=True)]
-    case = f"{protection.box(worst)}, {words.label(worst.leak_attack)}"
+    case = f"{protection.box(worst)}, {phrases.label(worst.leak_attack)}"
     return (
         Cell(Markup("<bdi>{}</bdi>").format(name), name.casefold(), "name"),
         Cell(Markup("<b>✓ {}</b>").format(said) if option is choice.chosen else said, said),
@@ -77,7 +78,7 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
     baselines = tuple(dict.fromkeys(name for s in summaries for name in s.baselines))
     header = [(field.capitalize(), "text", "ascending") for field in varied]
     header += [(label, "number", "ascending") for label in ("Unknown", "Trials", "Error")]
-    header += [(words.baseline_words(name).capitalize(), "number", "ascending") for name in baselines]
+    header += [(phrases.baseline_words(name).capitalize(), "number", "ascending") for name in baselines]
     header += [(label, "number", "descending") for label in ("Gain", "R²", "Attack accuracy")]
     drawn = any(s.pictures for s in summaries)
     header += [
@@ -88,12 +89,12 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
     rows = []
     for s in summaries:
-        cells = [Cell(words.label(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
+        cells = [Cell(phrases.label(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
         cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _with_margin(s, s.error, s.error_margin)]
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
         cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric in judge.SHARES else s.r2, number)]
         cells += [_optional(s.attack_accuracy, percent), *(_picture_cells(s) if drawn else ())]
-        cells += [Cell(words.plain(s.certificate) if s.certificate else "–", s.certificate)] if certified else []
+        cells += [Cell(phrases.plain(s.certificate) if s.certificate else "–", s.certificate)] if certified else []
         cells += [_optional(None if s.metric in judge.SHARES else s.bound, number)]
         cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]
         rows.append(tuple(cells))
@@ -113,7 +114,7 @@ def _unknown_cell(s: Summary) -> Cell:
 
 
 def _with_margin(s: Summary, value: float, margin: float) -> Cell:
-    return Cell(words.with_margin(value, margin) if s.trials > 1 else number(value), value, "number")
+    return Cell(phrases.with_margin(value, margin) if s.trials > 1 else number(value), value, "number")
 
 
 def _gain(s: Summary) -> str:
@@ -141,14 +142,16 @@ def column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Ta
     )
     rows = []
     for column in columns:
-        of = [words.short(column.situation.data)] * sets + [words.defence_words(column.situation.defence)] * defences
-        by = [words.label(column.situation.protocol)] * protocols + [column.learner] * threats
+        of = [phrases.short(column.situation.data)] * sets + [
+            phrases.defence_words(column.situation.defence)
+        ] * defences
+        by = [phrases.label(column.situation.protocol)] * protocols + [column.learner] * threats
         rows.append(_column_cells(column, ", ".join(of), ", ".join(by), len(header) > 4))
     return Table(header, tuple(rows))
 
 
 def column_caption(columns: Sequence[ColumnAnswer], noun: str) -> str:
-    distinct = words.count(len({(c.situation.data, c.verdict.column) for c in columns if not c.is_label}), noun)
+    distinct = phrases.count(len({(c.situation.data, c.verdict.column) for c in columns if not c.is_label}), noun)
     label = " and the label" if any(column.is_label for column in columns) else ""
     defences = len({column.situation.defence for column in columns})
     return f"{distinct}{label}, worst first" if defences < 2 else f"{distinct}{label}, once per defence, worst first"
@@ -159,10 +162,10 @@ def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[C
     said = "; ".join(filter(None, (column.words, risk.of_column(verdict, column.rows) if level.leaks else "")))
     badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
     under = Markup(' <small class="say"><bdi>{}</bdi></small>').format(of) if of else ""
-    attack = words.label(column.attack) if column.attack else "none was run"
+    attack = phrases.label(column.attack) if column.attack else "none was run"
     beside = Markup(' <span class="say"><bdi>{}</bdi></span>').format(by) if by else ""
     return (
-        Cell(Markup("<bdi>{}</bdi>").format(words.short(name)) + under, name.casefold(), "name"),
+        Cell(Markup("<bdi>{}</bdi>").format(phrases.short(name)) + under, name.casefold(), "name"),
         Cell(
             badge.format(level.css, words.LEVEL_ICONS[level], column.badge, bound(said)),
             level.rank * 1e6 + max(-1e5, verdict.gain),

@@ -19,7 +19,7 @@ from plumbob.auditing.concluding.model_quality import unlearnt
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
-from plumbob.report import protection
+from plumbob.report import phrases, protection
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.encryption import encryption
 from plumbob.report.facts import Asked, facts
@@ -49,7 +49,7 @@ def print_summary(
         say(console, f"  {fact.name}: {fact.said}")
     caution = unlearnt(findings)
     if caution:
-        say(console, f"Warning: {words.plain(caution)}.", "bold yellow")
+        say(console, f"Warning: {phrases.plain(caution)}.", "bold yellow")
     for ciphers in encryption(findings, found):
         say(console, ciphers.headline, "bold")
         say(console, f"  {ciphers.sent}")
@@ -78,9 +78,9 @@ def _print_situations(found: Sequence[Answer], console: Console) -> None:
     """Every situation that was asked for in one line, tested or not."""
     if len(found) < 2:
         return
-    say(console, f"{words.count(len(found), 'situation')}:", "bold")
+    say(console, f"{phrases.count(len(found), 'situation')}:", "bold")
     for answer in found:
-        icon, threat = words.LEVEL_ICONS[answer.level], words.plain(answer.situation.threat)
+        icon, threat = words.LEVEL_ICONS[answer.level], phrases.plain(answer.situation.threat)
         needless = not answer.judged.counts
         line = f"  {'–' if needless else icon} {threat}, {answer.where}: {answer.tally}."
         say(console, line, "dim" if needless else STYLES[answer.level])
@@ -116,22 +116,22 @@ def _print_steps(steps: Sequence[Step], console: Console) -> None:
 def guessing_line(summary: Summary) -> str:
     """What guessing costs, the best baseline first."""
     ordered = sorted(summary.baselines.items(), key=lambda item: item[1])
-    baselines = ", ".join(f"{words.baseline_words(name)} {words.number(value)}" for name, value in ordered)
-    return f"{words.percent(summary.setting.unknown)} unknown, {_what(summary)} of guessing: {baselines}"
+    baselines = ", ".join(f"{phrases.baseline_words(name)} {phrases.number(value)}" for name, value in ordered)
+    return f"{phrases.percent(summary.setting.unknown)} unknown, {_what(summary)} of guessing: {baselines}"
 
 
 def attack_line(summary: Summary) -> str:
     """What an attack costs, and what else it learnt."""
-    error = words.number(summary.error)
+    error = phrases.number(summary.error)
     if summary.trials > 1:
-        error = words.with_margin(summary.error, summary.error_margin)
-    line = f"{words.label(summary.setting.attack)}: {_what(summary)} {error}"
+        error = phrases.with_margin(summary.error, summary.error_margin)
+    line = f"{phrases.label(summary.setting.attack)}: {_what(summary)} {error}"
     if summary.pictures is not None:
         line += f"; pictures recovered: {summary.pictures.words}"
     if summary.label_accuracy is not None:
-        line += f"; labels guessed: {words.percent(summary.label_accuracy)}"
+        line += f"; labels guessed: {phrases.percent(summary.label_accuracy)}"
     if summary.certificate:
-        line += f"; found without names: {words.plain(summary.certificate)}"
+        line += f"; found without names: {phrases.plain(summary.certificate)}"
     return line
 
 
@@ -152,10 +152,10 @@ def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], cons
         table.add_column(name, justify="right" if name == "gain" else "left", overflow="fold")
     for column in columns:
         cells = [
-            words.short(column.verdict.column),
+            phrases.short(column.verdict.column),
             f"{words.LEVEL_ICONS[column.level]} {column.words}",
             _gain(column),
-            words.label(column.attack) if column.attack else "none was run",
+            phrases.label(column.attack) if column.attack else "none was run",
         ]
         cells += [column.learner] * several["who learns it"] + [column.where] * several["where"]
         styles = ["", STYLES[column.level], *[""] * (len(cells) - 2)]
@@ -167,7 +167,7 @@ def _gain(column: ColumnAnswer) -> str:
     """Of a leak the gain; else what may have gone unseen."""
     verdict = column.verdict
     if column.level.leaks:
-        return words.percent(verdict.gain)
+        return phrases.percent(verdict.gain)
     if verdict.unseen is None:
         return "not known"
     return f"{'below' if column.level is Level.NONE else 'up to'} {whole_percent(verdict.unseen)} %"
@@ -189,11 +189,11 @@ def _protection_table(choice: Frontier, console: Console) -> Table:
 def _protection_cells(choice: Frontier, option: Option) -> tuple[str, ...]:
     loss, extra = choice.lost(option), protection.added(choice, option)
     return (
-        words.short(option.defence),
+        phrases.short(option.defence),
         f"{100 * option.accuracy.mean:.1f} %",
         "–" if loss is None else protection.points(estimate({0: loss.mean})),
         protection.verdict(option),
-        words.percent(option.worst.leak.mean),
+        phrases.percent(option.worst.leak.mean),
         "white" if option.worst.white_box else "black",
         "–" if extra is None else protection.seconds(extra[0] + extra[1]),
         "✓" if option is choice.chosen else "(✓)" if option.defence == choice.if_known else "",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.matrix import NOTHING, role
 from plumbob.report import answer as words
-from plumbob.report.answer import Answer, defence_words, label, short
+from plumbob.report.answer import Answer
+from plumbob.report.phrases import defence_words, label, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer, count, label, percent, plain, short
+from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer
+from plumbob.report.phrases import count, label, percent, plain, short
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
 from plumbob.view.runs import Opened

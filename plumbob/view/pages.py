@@ -7,8 +7,9 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
 
-from plumbob.report.answer import LEVEL_WORDS, plain, short
+from plumbob.report.answer import LEVEL_WORDS
 from plumbob.report.page import templates
+from plumbob.report.phrases import plain, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.view.compare import compare
 from plumbob.view.runs import Opened, Run

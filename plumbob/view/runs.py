@@ -22,7 +22,8 @@ from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.store import MARK as STORE
 from plumbob.errors import BadInput
 from plumbob.files import real, users_paths
-from plumbob.report.answer import Answer, ColumnAnswer, answers, plain
+from plumbob.report.answer import Answer, ColumnAnswer, answers
+from plumbob.report.phrases import plain
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level, worst
 

@@ -3,8 +3,9 @@ import pytest
 
 from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.untried import Gap
-from plumbob.report.answer import answers, how, overall, plain, short, sure, worst_columns
+from plumbob.report.answer import answers, how, overall, sure, worst_columns
 from plumbob.report.facts import Asked, holdings
+from plumbob.report.phrases import plain, short
 from tests.report import samples
 
 

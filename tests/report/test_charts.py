@@ -6,9 +6,10 @@ import pytest
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.conclusion import conclude
-from plumbob.report import charts, figures
+from plumbob.report import canvas, charts, figures
 from plumbob.report.answer import answers
-from plumbob.report.charts import Axis, Bar, Dot, Point, Series
+from plumbob.report.canvas import Axis
+from plumbob.report.charts import Bar, Dot, Point, Series
 from plumbob.scoring.leak_levels import Level
 from tests.report import samples
 
@@ -23,7 +24,7 @@ def titles(root: ElementTree.Element) -> list[str]:
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0.17), (-0.25, 1), (3, 4700), (1e-9, 3e-9), (0.2, 0.6)])
 def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
-    ticks = charts.nice_ticks(low, high)
+    ticks = canvas.nice_ticks(low, high)
     assert 3 <= len(ticks) <= 8
     assert low <= ticks[0] + 1e-9
     assert ticks[-1] <= high * (1 + 1e-9)
@@ -38,18 +39,18 @@ def test_axes_place_values_and_clamp() -> None:
 
 
 def test_labels_move_apart_in_order() -> None:
-    moved = charts.spread([50.0, 51.0, 10.0, 52.0], 15, 0, 100)
+    moved = canvas.spread([50.0, 51.0, 10.0, 52.0], 15, 0, 100)
     assert moved[2] < moved[0] < moved[1] < moved[3]
     ordered = sorted(moved)
     assert all(b - a >= 15 for a, b in itertools.pairwise(ordered))
-    assert max(charts.spread([98.0, 99.0, 100.0], 15, 0, 100)) <= 100
+    assert max(canvas.spread([98.0, 99.0, 100.0], 15, 0, 100)) <= 100
 
 
 def test_text_is_cut_to_its_room() -> None:
-    assert charts.fit("short", 200) == "short"
-    cut = charts.fit("列" * 50, 120)
+    assert canvas.fit("short", 200) == "short"
+    cut = canvas.fit("列" * 50, 120)
     assert cut.endswith("…")
-    assert charts.text_width(cut) <= 132
+    assert canvas.text_width(cut) <= 132
 
 
 def test_a_line_chart_has_its_marks_band_and_names() -> None:
@@ -72,11 +73,11 @@ def test_a_bar_beyond_the_chart_has_an_arrow() -> None:
 
 
 def test_levels_differ_in_shape() -> None:
-    assert set(charts.LEVEL_SHAPES) == set(Level)
-    dots = [Dot(0.5, 0.5, level, level) for level in charts.LEVEL_SHAPES]
+    assert set(canvas.LEVEL_SHAPES) == set(Level)
+    dots = [Dot(0.5, 0.5, level, level) for level in canvas.LEVEL_SHAPES]
     root = parsed(charts.scatter(dots, Axis("x", 0, 1), Axis("y", 0, 1), "label"))
     marks = [e for e in root.iter("path") if "mark" in (e.get("class") or "")]
-    assert len({(e.get("d"), "hollow" in (e.get("class") or "")) for e in marks}) == len(charts.LEVEL_SHAPES)
+    assert len({(e.get("d"), "hollow" in (e.get("class") or "")) for e in marks}) == len(canvas.LEVEL_SHAPES)
 
 
 @pytest.mark.parametrize("name", samples.HOSTILE)
