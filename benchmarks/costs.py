@@ -28,6 +28,7 @@ from scipy.optimize import nnls
 from benchmarks.estimates import took
 from benchmarks.timing import _processor_time as processor_time
 from plumbob.app import environment
+from plumbob.attacks import name_of
 from plumbob.auditing.costing import cost
 from plumbob.auditing.costing.cost import Size
 from plumbob.auditing.planning import sweep
@@ -193,7 +194,7 @@ def _measure(point: Point, out: Connection) -> None:
             "cpu": cpu,
             "train": share * findings[0].train_seconds,
             "predict": share * findings[0].predict_seconds,
-            "attacks": [[f.attack, f.threat, share * f.seconds, f.unknown_columns] for f in findings],
+            "attacks": [[name_of(f.attack), f.threat, share * f.seconds, f.unknown_columns] for f in findings],
             "grown": _highest() - before,  # a forked process does not hold all that its parent does
             "lines": [[len(f.to_line()), f.unknown_columns] for f in findings],
         }

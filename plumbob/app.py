@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbob.attacks import Guess, attack_named
+from plumbob.attacks import Guess
 from plumbob.auditing.concluding import failures
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.summarise import Summary
@@ -132,8 +132,8 @@ def run_audit(
     folder, trust = Path(out), Trust(code=trust_code)
     kept = Store(Path(store), uuid.uuid4().hex) if store is not None else Store(folder / "store", "this audit")
     plan, source = _opened(plan, trust, frames)
-    for name in plan.fitting_attacks:
-        place_of(attack_named(name))
+    for planned in plan.fitting_attacks:
+        place_of(planned.attack())
     wanted = [key for _, todo in keyed(plan, source) for _, key in todo]
     chosen = engine_named(engine)
     with _writing(folder):

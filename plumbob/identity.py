@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cache
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -37,6 +38,12 @@ class Identified:
     def settings(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
 
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The settings of the constructor that differ from its defaults: what makes another like it."""
+        usual, settings = signature(type(self)).parameters, self.settings
+        return {key: settings[key] for key, one in usual.items() if key in settings and settings[key] != one.default}
+
     def identified(self) -> str:
         """The fixed words with the settings in them."""
         word, _, listed = (vars(type(self)).get("identity") or f"{self.name}()").partition("(")
@@ -52,6 +59,11 @@ class Identified:
 @cache
 def _defaults(kind: Hashable) -> dict[str, Any]:
     return dict(kind().settings)  # type: ignore[operator]  # a class of `Identified`: mypy does not take one for hashable
+
+
+def tupled(value: Any) -> Any:
+    """Lists as tuples: how settings are written in code, where files and messages have lists."""
+    return tuple(map(tupled, value)) if isinstance(value, list | tuple) else value
 
 
 def _word(value: object) -> str:

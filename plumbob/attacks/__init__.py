@@ -13,8 +13,9 @@ from typing import Any
 
 from plumbob.attacks.base import Attack, Branches, Guess
 from plumbob.registry import Registry, class_of, classes_in, exported, make
+from plumbob.setting_types import typed
 
-__all__ = ["ATTACKS", "Attack", "Branches", "Guess", "attack_named", "attacks"]
+__all__ = ["ATTACKS", "Attack", "Branches", "Guess", "attack_called", "attack_named", "attacks", "name_of"]
 
 ATTACKS: Registry[type[Attack]] = Registry(
     "attack",
@@ -30,8 +31,22 @@ def attacks() -> dict[str, Attack]:
 
 def attack_named(name: str, /, **settings: object) -> Attack:
     """One attack with the given settings, the rest at their defaults."""
-    made: Attack = make(ATTACKS, name, **settings)
+    made: Attack = make(ATTACKS, name, **typed(f"attack '{name}'", ATTACKS.named(name), settings))
     return made
+
+
+def name_of(title: str) -> str:
+    """The name in an attack's title, which carries its preset and settings in brackets.
+
+    >>> name_of("gradient_inversion (fast, rate=0.001)")
+    'gradient_inversion'
+    """
+    return title.partition(" (")[0]
+
+
+def attack_called(title: str) -> type[Attack] | None:
+    """The class behind a title that findings carry: None where nothing here has that name."""
+    return ATTACKS.get(name_of(title))
 
 
 def __getattr__(name: str) -> Any:

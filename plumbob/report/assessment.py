@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from plumbob.attacks import attacks
+from plumbob.attacks import attacks, name_of
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
 from plumbob.auditing.concluding.summarise import Summary, attacked
@@ -341,7 +341,7 @@ def _measures(choice: Frontier) -> dict[str, Any]:
 
 def _untested(about: Subject, found: Sequence[words.Answer], findings: Sequence[Finding]) -> list[str]:
     planned = {threat.name for threat in about.threats}
-    ran = {finding.attack for finding in findings}
+    ran = {name_of(finding.attack) for finding in findings}
     others = [f"{label(name)}: {threat.summary}" for name, threat in THREATS.items() if name not in planned]
     idle = sorted(label(name) for name in attacks() if name not in ran)
     said = [f"Not measured: {plain(gap)}." for gap in about.gaps]

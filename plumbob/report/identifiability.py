@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plumbob.attacks import attacks
+from plumbob.attacks import attack_called
 from plumbob.attacks.base import NAMELESS
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.matrix import NOTHING, role
@@ -94,7 +94,8 @@ def _cost(findings: Sequence[Finding]) -> str:
 
 def _source(attack: str) -> str:
     """Where an attack can be read up."""
-    paper = attacks()[attack].paper if attack in attacks() else ""
+    known = attack_called(attack)
+    paper = "" if known is None else known.paper
     return "ours" if paper == OURS else paper or "source not known"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from plumbob.attacks import name_of
 from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.planning.matrix import Block, Row
@@ -108,7 +109,7 @@ def _hidden(conclusion: Conclusion) -> dict[str, tuple[str, ...]]:
 
 
 def _cell(row: Row, attempts: Sequence[Attempt], hidden: Mapping[str, Sequence[str]]) -> Cell:
-    others = [label(name) for name in row.fits if name not in {made.attack for made in attempts}]
+    others = [label(name) for name in row.fits if name not in {name_of(made.attack) for made in attempts}]
     return Cell(
         threat=short(row.threat),
         role=row.role,

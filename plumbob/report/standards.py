@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plumbob.attacks import attacks
+from plumbob.attacks import attack_called
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, DATA_RECONSTRUCTION, Attack
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.running.finding import Finding
@@ -37,8 +37,8 @@ LISTED = 12  # attacks that a cell names
 
 def privacy_attacks(about: Subject, found: Sequence[Answer], findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """The privacy attacks of NIST AI 100-2: which were run, at which stage, with what knowledge, and what they found."""
-    known = attacks()
-    ran = {name: known[name] for name in dict.fromkeys(f.attack for f in findings) if name in known}
+    called = {title: attack_called(title) for title in dict.fromkeys(f.attack for f in findings)}
+    ran = {title: attack for title, attack in called.items() if attack is not None}
     kinds = {**PRIVACY_ATTACKS, **{attack.nist: "" for attack in ran.values() if attack.nist not in PRIVACY_ATTACKS}}
     threats = {threat.name: threat for threat in about.threats}
     return [_privacy_attack(about, kind, aim, ran, (found, findings), threats) for kind, aim in kinds.items()]
@@ -48,7 +48,7 @@ def _privacy_attack(
     about: Subject,
     kind: str,
     aim: str,
-    ran: dict[str, Attack],
+    ran: dict[str, type[Attack]],
     results: tuple[Sequence[Answer], Sequence[Finding]],
     threats: dict[str, Threat],
 ) -> dict[str, Any]:

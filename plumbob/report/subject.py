@@ -95,7 +95,7 @@ def subject(plan: Plan, source: Source) -> Subject:
         threats=tuple(threat.threat() for threat in plan.threats),
         alignment=() if source.alignment is None else flows_of(source.alignment),
         gaps=(*_gaps(gaps(plan)), *(one.words for one in untried(plan))),
-        attacks=plan.fitting_attacks,
+        attacks=tuple(attack.title for attack in plan.fitting_attacks),
         notes=source.notes,
         untrained=tuple(part.title for part in plan.protocols if phase(part.name) == "prediction"),
         promises=_promises(plan),

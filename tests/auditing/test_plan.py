@@ -10,6 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plumbob.attacks import attack_named
+from plumbob.attacks.scores.gradient_inversion import GradientInversion
 from plumbob.auditing.planning.plan import Plan, ProtocolPlan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
@@ -118,11 +120,27 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"protocols": ["logistic"]}, "did you mean 'logistic_regression'?"),
         ({"protocols": [{"name": "random_forest", "settings": {"tree": 5}}]}, "did you mean 'trees'?"),
         ({"attacks": ["equation_solvin"]}, "did you mean 'equation_solving'?"),
+        ({"attacks": [{"name": "cafe", "settings": {"iteration": 5}}]}, "did you mean 'iterations'?"),
+        ({"attacks": [{"name": "cafe", "preset": "smal"}]}, "no preset 'smal'; did you mean 'small'?"),
+        ({"attacks": [{"name": "ESA", "preset": "fast"}]}, "'equation_solving' has no preset 'fast'; it has none"),
+        ({"attacks": [{"name": "cafe", "settings": {"name": "x"}}]}, "'name' is not a setting"),
+        ({"attacks": [{"name": "cafe", "setting": {}}]}, "did you mean 'settings'?"),
+        ({"attacks": [{"settings": {}}]}, "'attacks.0.name'"),
         (
-            {"attacks": [{"name": "cafe", "settings": {"iterations": 5}}]},
-            "'attacks': expected names, such as [cafe, dlg]",
+            {"attacks": [{"name": "GIA", "settings": {"rate": "fast"}}]},
+            "attack 'gradient_inversion': setting 'rate': expected a number above 0, got 'fast'",
         ),
-        ({"attacks": [{"name": "cafe"}]}, "in a plan, attacks have their default settings"),
+        (
+            {"attacks": [{"name": "GIA", "settings": {"steps": True}}]},
+            "expected a whole number of at least 0, got True",
+        ),
+        ({"attacks": [{"name": "GIA", "settings": {"rate": -0.1}}]}, "expected a number above 0, got -0.1"),
+        ({"attacks": [{"name": "GIA", "settings": {"rate": float("nan")}}]}, "expected a number above 0, got nan"),
+        ({"attacks": [{"name": "GIA", "settings": {"loss": "l1"}}]}, "expected mse or kld, got 'l1'"),
+        (
+            {"attacks": [{"name": "cafe", "settings": {"rates": [0.1, 0.1]}}]},
+            "expected a list of 3: a number above 0, a number above 0, a number above 0, got (0.1, 0.1)",
+        ),
         (
             {"defences": ["fake_gradients+dp_gradients"]},
             "dp_gradients clips the rows' own gradients, so it must come before fake_gradients; name it first",
@@ -135,7 +153,10 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"defences": [{"name": "verification", "settings": {"limt": 1}}]}, "did you mean 'limit'?"),
         ({"data": {"name": "breast", "label": "x"}}, "defines its own"),
         ({"threats": ["active", "active"]}, "every threat needs a unique name"),
-        ({"attacks": ["equation_solving", "equation_solving"]}, "every attack needs a unique name"),
+        (
+            {"attacks": ["equation_solving", "equation_solving"]},
+            "duplicate attack with the same settings: equation_solving, equation_solving",
+        ),
         (
             {"protocols": [{"name": "logistic_regression", "settings": {"strength": -1}}]},
             "expected a number above 0, got -1",
@@ -229,9 +250,44 @@ def test_any_data_is_a_plan_or_one_sentence(raw: dict) -> None:
 
 
 def test_an_attack_may_be_named_as_in_its_paper() -> None:
-    assert make_plan({"data": "breast", "attacks": ["ESA", "path_restriction"]}).attacks == (
-        "equation_solving",
-        "path_restriction",
-    )
-    with pytest.raises(BadInput, match="every attack needs a unique name, got equation_solving, equation_solving"):
+    plan = make_plan({"data": "breast", "attacks": ["ESA", "path_restriction"]})
+    assert [attack.title for attack in plan.attacks or ()] == ["equation_solving", "path_restriction"]
+    with pytest.raises(BadInput, match="duplicate attack with the same settings: equation_solving, equation_solving"):
         make_plan({"data": "breast", "attacks": ["ESA", "equation_solving"]})
+
+
+def test_an_attack_may_have_settings_and_be_listed_twice(tmp_path: Path) -> None:
+    listed = ["GIA", {"name": "GIA", "settings": {"steps": 5, "loss": "kld"}}, {"name": "GIA", "preset": "small"}]
+    plan = make_plan({"data": "breast", "attacks": [*listed, GradientInversion(rate=1)]})
+    titles = [attack.title for attack in plan.attacks or ()]
+    assert titles == [
+        "gradient_inversion",
+        "gradient_inversion (loss=kld, steps=5)",
+        "gradient_inversion (small)",
+        "gradient_inversion (rate=1.0)",
+    ]
+    made = [attack.attack().settings for attack in plan.attacks or ()]
+    usual = GradientInversion().settings
+    assert made == [
+        usual,
+        usual | {"loss": "kld", "steps": 5},
+        usual | GradientInversion.presets["small"],
+        usual | {"rate": 1.0},
+    ]
+    (tmp_path / "plan.yaml").write_text(plan.to_yaml(tmp_path), encoding="utf-8")
+    assert read_plan(tmp_path / "plan.yaml") == plan
+
+
+def test_settings_that_are_lists_in_a_plan_are_those_of_python() -> None:
+    plan = make_plan({"data": "breast", "attacks": [{"name": "CAFE", "settings": {"rates": [0.1, 1, 0.1]}}]})
+    python = make_plan({"data": "breast", "attacks": [attack_named("cafe", rates=(0.1, 1.0, 0.1))]})
+    assert plan.attacks == python.attacks
+    assert [attack.title for attack in plan.attacks or ()] == ["cafe (rates=(0.1, 1.0, 0.1))"]
+
+
+def test_an_attack_of_another_class_than_the_registered_one_is_refused() -> None:
+    class Own(GradientInversion):
+        pass
+
+    with pytest.raises(BadInput, match="Own is not registered under this name"):
+        make_plan({"data": "breast", "attacks": [Own()]})

@@ -34,6 +34,7 @@ from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel
 from plumbob.protocols.shared.adam import Adam
+from plumbob.setting_types import Count, Positive, Whole
 from plumbob.threats import AuxiliaryRows, View
 
 SMALLEST_SHADOW_SCORE = np.finfo(np.float64).tiny
@@ -56,15 +57,15 @@ class ShadowInversion(Attack):
     def __init__(
         self,
         *,
-        structure: tuple[int, ...] | None = None,
+        structure: tuple[Whole, ...] | None = None,
         activation: str | None = None,
         solve: bool = True,
-        fitting: int = 600,
-        fitting_rate: float = 0.03,
+        fitting: Count = 600,
+        fitting_rate: Positive = 0.03,
         loss: InversionLoss = "mse",
-        steps: int = 300,
-        rate: float = 0.01,
-        finish: int = 20,
+        steps: Count = 300,
+        rate: Positive = 0.01,
+        finish: Count = 20,
     ) -> None:
         check_search(loss, steps, rate, finish)
         if structure is not None and any(width < 1 for width in structure):

@@ -25,6 +25,7 @@ from plumbob.known_defences import KnownSecureAggregation
 from plumbob.lazy_imports import Tensor, nn, torch
 from plumbob.protocols.gradients.split_training import TOP
 from plumbob.protocols.shared.networks import one_thread
+from plumbob.setting_types import Positive, Whole
 from plumbob.threats import View
 
 MATCHING_ADAM_BETAS, MATCHING_ADAM_EPSILON = (0.9, 0.999), 1e-7  # of Adam, in the authors' code
@@ -77,7 +78,7 @@ def _limit(uploads: Uploads) -> str:
 class Matching(ServerAttack):
     """An attack defined by its objective: dummy rows and labels are optimised to minimise it."""
 
-    def __init__(self, *, iterations: int = 300, rate: float = 1e-2, report_every: int | None = None) -> None:
+    def __init__(self, *, iterations: Whole = 300, rate: Positive = 1e-2, report_every: Whole | None = None) -> None:
         self._store_length(iterations, report_every)
         self.rate = positive("rate", rate)
 

@@ -26,6 +26,7 @@ from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import not_negative, positive
 from plumbob.lazy_imports import Tensor, nn, torch
 from plumbob.protocols.shared.networks import first_linear
+from plumbob.setting_types import NotNegative, Positive, Whole
 from plumbob.threats import View
 
 STAND_IN_ROWS = 256  # rows of U(0, 1) that stand in for others
@@ -42,11 +43,11 @@ class BatchNormPrior(ServerAttack):
     def __init__(
         self,
         *,
-        iterations: int = 300,
-        rate: float = 1e-2,
-        alpha: float = 1e-2,
-        gamma: float = 1e-3,
-        report_every: int | None = None,
+        iterations: Whole = 300,
+        rate: Positive = 1e-2,
+        alpha: Positive = 1e-2,
+        gamma: NotNegative = 1e-3,
+        report_every: Whole | None = None,
     ) -> None:
         self._store_length(iterations, report_every)
         self.rate = positive("rate", rate)

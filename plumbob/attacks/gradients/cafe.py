@@ -32,9 +32,10 @@ from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whole
 from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.shared.networks import first_linear, representation
+from plumbob.setting_types import NotNegative, Positive, Whole
 
 CafeOptimizer = Literal["sgd", "adam"]
-Rates = tuple[float, float, float]
+Rates = tuple[Positive, Positive, Positive]
 START_V, START_H = 8e-4, 8e-2  # V starts in U(-8e-4, 8e-4), H in U(0, 8e-2)
 # Xi where none is given, per pair of neighbouring pixels: what Table 9's is for CIFAR-10 and MNIST
 DEFAULT_XI_PER_PAIR = 1 / 16
@@ -68,15 +69,15 @@ class Cafe(ServerAttack):
     def __init__(
         self,
         *,
-        iterations: int = 300,
-        earlier: int | None = None,
+        iterations: Whole = 300,
+        earlier: Whole | None = None,
         rates: Rates = (1e-2, 1e-2, 1e-2),
         first_step: CafeOptimizer = "sgd",
-        alpha: float = 1e-2,
-        beta: float = 1e-4,
-        gamma: float = 1e-3,
-        xi: float | None = None,
-        report_every: int | None = None,
+        alpha: NotNegative = 1e-2,
+        beta: NotNegative = 1e-4,
+        gamma: NotNegative = 1e-3,
+        xi: NotNegative | None = None,
+        report_every: Whole | None = None,
     ) -> None:
         self._store_length(iterations, report_every)
         if earlier is not None and not self.nested:

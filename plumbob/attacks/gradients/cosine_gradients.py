@@ -8,6 +8,7 @@ from __future__ import annotations
 from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, Pairs, variation
 from plumbob.errors import not_negative
 from plumbob.lazy_imports import Tensor, torch
+from plumbob.setting_types import NotNegative, Positive, Whole
 
 TINY_SQUARED_LENGTH = 1e-20  # of squared lengths: a gradient of zeros has no angle
 
@@ -20,7 +21,12 @@ class CosineGradients(Matching):
     summary = "jin2021's baseline: matches gradients by cosine similarity and prefers smooth images"
 
     def __init__(
-        self, *, iterations: int = 300, rate: float = 1e-2, beta: float = 1e-4, report_every: int | None = None
+        self,
+        *,
+        iterations: Whole = 300,
+        rate: Positive = 1e-2,
+        beta: NotNegative = 1e-4,
+        report_every: Whole | None = None,
     ) -> None:
         super().__init__(iterations=iterations, rate=rate, report_every=report_every)
         self.beta = not_negative("beta", beta)

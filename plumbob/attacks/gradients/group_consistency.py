@@ -6,6 +6,8 @@ Every start gets all iterations. The guess is the mean. Pictures are not registe
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from plumbob.attacks.base import Guess
@@ -21,6 +23,7 @@ from plumbob.attacks.gradients._gradient_matching import (
 )
 from plumbob.errors import not_negative, positive, whole
 from plumbob.lazy_imports import Tensor, torch
+from plumbob.setting_types import NotNegative, Positive, Range, Whole
 
 
 class GroupConsistency(ServerAttack):
@@ -33,12 +36,12 @@ class GroupConsistency(ServerAttack):
     def __init__(
         self,
         *,
-        iterations: int = 300,
-        rate: float = 1e-2,
-        starts: int = 3,
-        alpha: float = 1e-2,
-        gamma: float = 1e-3,
-        report_every: int | None = None,
+        iterations: Whole = 300,
+        rate: Positive = 1e-2,
+        starts: Annotated[int, Range(2, 100)] = 3,
+        alpha: Positive = 1e-2,
+        gamma: NotNegative = 1e-3,
+        report_every: Whole | None = None,
     ) -> None:
         self._store_length(iterations, report_every)
         self.rate, self.starts = positive("rate", rate), whole("starts", starts, 2, 100)

@@ -32,6 +32,7 @@ from plumbob.protocols.scores.split_models import SplitModel
 from plumbob.protocols.shared.adam import Adam
 from plumbob.protocols.shared.networks import one_thread
 from plumbob.protocols.shared.trees import Forest
+from plumbob.setting_types import Count, Positive, Whole
 from plumbob.threats import View, WhiteBox
 
 Schedule = Literal["constant", "cycle"]
@@ -83,15 +84,15 @@ class GenerativeRegression(Attack):
     def __init__(
         self,
         *,
-        epochs: int = 60,
-        steps: int = 600,
-        batch: int = 128,
-        rate: float = 2e-3,
+        epochs: Whole = 60,
+        steps: Whole = 600,
+        batch: Whole = 128,
+        rate: Positive = 2e-3,
         schedule: Schedule = "cycle",
         standardise: bool = True,
         distance: MatchedBy = "scores",
-        means: int = 0,
-        draws: int = 8,
+        means: Count = 0,
+        draws: Whole = 8,
         near: bool = True,
         known: bool = True,
         noise: bool = True,

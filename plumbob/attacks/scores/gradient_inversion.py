@@ -25,6 +25,7 @@ from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
+from plumbob.setting_types import Count, Positive
 from plumbob.threats import View, WhiteBox
 
 InversionLoss = Literal["mse", "kld"]
@@ -50,7 +51,9 @@ class GradientInversion(Attack):
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems
     presets = {"small": {"steps": 40, "finish": 5}}
 
-    def __init__(self, *, loss: InversionLoss = "mse", steps: int = 300, rate: float = 0.01, finish: int = 20) -> None:
+    def __init__(
+        self, *, loss: InversionLoss = "mse", steps: Count = 300, rate: Positive = 0.01, finish: Count = 20
+    ) -> None:
         check_search(loss, steps, rate, finish)
         self.loss: InversionLoss = loss
         self.steps = steps  # T

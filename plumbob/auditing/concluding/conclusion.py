@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from plumbob.attacks import attacks
+from plumbob.attacks import attack_called
 from plumbob.auditing.concluding.ceilings import Ceiling, ceilings_of
 from plumbob.auditing.concluding.judging import LIMIT, Verdict, none_words, not_tested_words, whole_percent
 from plumbob.auditing.concluding.summarise import Situation, Summary, attacked, group, situation_of, summarise
@@ -147,7 +147,8 @@ def _weaker_only(summaries: Sequence[Summary]) -> bool:
 
 
 def _by_default(attack: str) -> bool:
-    return attack not in attacks() or attacks()[attack].by_default
+    known = attack_called(attack)
+    return known is None or known.by_default
 
 
 def combined(cases: Sequence[Standing], ceiling: Ceiling | None, weaker_only: bool, limit: float) -> Standing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TypeVar
 
-from plumbob.attacks import attacks
+from plumbob.attacks import attack_called
 from plumbob.auditing.concluding.judging import LIMIT, Verdict, judge_column, judge_label
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.running.finding import Finding
@@ -136,7 +136,8 @@ def _why_not(part: ColumnScore, attack: str, untried: Untried | None) -> str:
     """Why finding nothing in a column would mean nothing; empty where it would mean something."""
     if untried is not None:
         return untried.why
-    addressed = attacks()[attack].addresses if attack in attacks() else COLUMNS
+    known = attack_called(attack)
+    addressed = COLUMNS if known is None else known.addresses
     if part.kind and part.kind not in addressed:
         return f"{attack.replace('_', ' ')} looks for {' and '.join(addressed)} columns only"
     return ""

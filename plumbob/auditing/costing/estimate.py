@@ -218,13 +218,13 @@ class _Shared:
                     pieces.append(self._piece("train", title, defence, "training", size, model))
                 if protocol.phase == "prediction":
                     pieces.append(self._piece("predict", title, defence, "prediction", size, model))
-            if case.attack == CEILING:
+            if case.attack is None:
                 curious = (place, self._curious(case.threat))
                 again = 0.0 if curious in seen else 1.0
                 pieces.append(_Piece(CEILING, (title, defence.title, CEILING), size, model, again))
                 seen.add(curious)
                 continue
-            pieces.append(self._piece(f"attack/{case.attack}", title, defence, case.attack, size, model))
+            pieces.append(self._piece(f"attack/{case.attack.name}", title, defence, case.title, size, model))
             pieces.append(_Piece(f"score/{size.protocol}", (title, defence.title, "scoring"), size, model))
         return pieces
 

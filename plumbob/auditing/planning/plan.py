@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from plumbob import bundle
-from plumbob.attacks import ATTACKS, attack_named, attacks
+from plumbob.attacks import attacks
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
+from plumbob.auditing.planning.chosen import AttackPlan, Chosen, Part, by_signature
 from plumbob.auditing.planning.gate import Gate
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
@@ -43,18 +42,14 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PartyPlan(_Part):
+class PartyPlan(Part):
     """One party: its own file, or its columns of the shared one."""
 
     file: Path | None = None
     columns: tuple[str, ...] | None = None
 
 
-class RulesPlan(_Part):
+class RulesPlan(Part):
     """What to do with columns that are not plain numbers."""
 
     categories: Literal["ordinal", "onehot", "drop"] = "ordinal"
@@ -67,7 +62,7 @@ class RulesPlan(_Part):
         return Rules(**self.model_dump())
 
 
-class DataPlan(_Part):
+class DataPlan(Part):
     """A built-in data set by name, one file split by columns, a file per party, or a recorded run."""
 
     name: str | None = None
@@ -144,7 +139,7 @@ class DataPlan(_Part):
         return bool(self.parties) or self.pictures or self.recorded is not None
 
 
-class ThreatPlan(_Part):
+class ThreatPlan(Part):
     """Who is curious and what it knows: a built-in threat, modified by the given keys."""
 
     name: str = "active"
@@ -188,37 +183,6 @@ class ThreatPlan(_Part):
 _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
 
 
-def _by_signature(kind: Callable[..., object] | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings in the order of the constructor; unknown ones last, to be refused."""
-    places = [] if kind is None else list(signature(kind).parameters)
-    return dict(sorted(settings.items(), key=lambda one: places.index(one[0]) if one[0] in places else len(places)))
-
-
-class Chosen(_Part):
-    """Something chosen by name, with settings."""
-
-    name: str
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("settings")
-    @classmethod
-    def _in_order(cls, settings: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """In the order of the constructor: titles, and the seeds made from them, do not depend on the order in the plan."""
-        if "name" in settings:
-            raise ValueError("'name' is not a setting; put it next to 'settings'")
-        return cls._ordered(str(info.data.get("name")), settings)
-
-    @classmethod
-    def _ordered(cls, name: str, settings: dict[str, Any]) -> dict[str, Any]:
-        return settings
-
-    @property
-    def title(self) -> str:
-        """The name with any settings: what identifies it in findings."""
-        settings = ", ".join(f"{key}={value}" for key, value in self.settings.items())
-        return f"{self.name} ({settings})" if settings else self.name
-
-
 class ProtocolPlan(Chosen):
     """A protocol and its settings; or an existing model, with its file and its input columns in order."""
 
@@ -228,7 +192,7 @@ class ProtocolPlan(Chosen):
 
     @classmethod
     def _ordered(cls, name: str, settings: dict[str, Any]) -> dict[str, Any]:
-        return _by_signature(PROTOCOLS.get(name), settings)
+        return by_signature(PROTOCOLS.get(name), settings)
 
     @model_validator(mode="after")
     def _one_model(self) -> ProtocolPlan:
@@ -258,11 +222,10 @@ class DefencePlan(Chosen):
     @classmethod
     def _ordered(cls, name: str, settings: dict[str, Any]) -> dict[str, Any]:
         if "+" not in name:
-            return _by_signature(DEFENCES.get(name), settings)
+            return by_signature(DEFENCES.get(name), settings)
         parts = [part.strip() for part in name.split("+")]
         given = {
-            key: _by_signature(DEFENCES.get(key), own) if isinstance(own, dict) else own
-            for key, own in settings.items()
+            key: by_signature(DEFENCES.get(key), own) if isinstance(own, dict) else own for key, own in settings.items()
         }
         return dict(sorted(given.items(), key=lambda one: parts.index(one[0]) if one[0] in parts else len(parts)))
 
@@ -270,7 +233,7 @@ class DefencePlan(Chosen):
         return defence_named(self.name, **self.settings)
 
 
-class Plan(_Part):
+class Plan(Part):
     """What to audit. `plumbob audit` without a plan uses the defaults on built-in data."""
 
     data: DataPlan = DataPlan(name="breast")
@@ -280,7 +243,7 @@ class Plan(_Part):
         ProtocolPlan(name="decision_tree"),
     )
     threats: tuple[ThreatPlan, ...] = (ThreatPlan(),)
-    attacks: tuple[str, ...] | None = None  # None: all that fit
+    attacks: tuple[AttackPlan, ...] | None = None  # None: all that fit
     defences: tuple[DefencePlan, ...] = (DefencePlan(name="none"),)
     trials: int | None = Field(default=None, ge=1, le=1000, strict=True)
     train_share: float = Field(default=0.5, gt=0, lt=1)
@@ -301,11 +264,6 @@ class Plan(_Part):
             raise ValueError("expected shares between 0 and 1, such as [0.1, 0.3, 0.5]")
         return unknown
 
-    @field_validator("attacks")
-    @classmethod
-    def _without_aliases(cls, attacks: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if attacks is None else tuple(map(ATTACKS.canonical, attacks))
-
     @model_validator(mode="after")
     def _known_names(self) -> Plan:
         if self.data.name is not None:
@@ -315,18 +273,18 @@ class Plan(_Part):
         for threat in self.threats:
             threat.threat()
         for attack in self.attacks or ():
-            attack_named(attack)
+            attack.attack()
         for defence in self.defences:
             defence.defence()
         check_gate(self)
-        for kind, chosen in (("protocol", self.protocols), ("defence", self.defences)):
+        for kind, chosen in (("protocol", self.protocols), ("defence", self.defences), ("attack", self.attacks or ())):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
                 raise ValueError(f"duplicate {kind} with the same settings: {', '.join(titles)}")
         self._check_recorded()
-        for kind, names in (("threat", [t.name for t in self.threats]), ("attack", list(self.attacks or ()))):
-            if len(set(names)) < len(names):
-                raise ValueError(f"every {kind} needs a unique name, got {', '.join(names)}")
+        names = [threat.name for threat in self.threats]
+        if len(set(names)) < len(names):
+            raise ValueError(f"every threat needs a unique name, got {', '.join(names)}")
         if self.data.given and self.unknown is not None:
             what = "names 'parties'" if self.data.parties else "splits images into tiles"
             what = what if self.data.recorded is None else "names a recorded run"
@@ -381,8 +339,10 @@ class Plan(_Part):
         return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown})
 
     @property
-    def fitting_attacks(self) -> tuple[str, ...]:
-        return self.attacks if self.attacks is not None else tuple(n for n, a in attacks().items() if a.by_default)
+    def fitting_attacks(self) -> tuple[AttackPlan, ...]:
+        """The attacks of the plan; where it names none, those that run by default."""
+        usual = (AttackPlan(name=name) for name, attack in attacks().items() if attack.by_default)
+        return self.attacks if self.attacks is not None else tuple(usual)
 
     def to_yaml(self, folder: Path) -> str:
         """The plan as YAML that gives the same plan when read from a file in that folder."""

@@ -117,11 +117,6 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust: Trust, look: bool) ->
         plan["attacks"] = list(attacks())
     if isinstance(plan.get("attacks"), str):
         plan["attacks"] = [plan["attacks"]]
-    if isinstance(plan.get("attacks"), list) and any(isinstance(attack, Mapping) for attack in plan["attacks"]):
-        raise BadInput(
-            "'attacks': expected names, such as [cafe, dlg], got keys and values; in a plan, attacks have their default "
-            "settings, other settings need Python"
-        )
     if isinstance(plan.get("unknown"), int | float):
         plan["unknown"] = [plan["unknown"]]
     return plan
@@ -181,10 +176,18 @@ def _keys_at(place: list[str]) -> list[str]:
     kind: Any = Plan
     for step in place:
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-            arguments = [a for a in get_args(kind) if isinstance(a, type) and issubclass(a, BaseModel)]
-            kind = arguments[0] if arguments else kind  # a list index or a party's name: go into the container
+            kind = _inside(kind) or kind  # a list index or a party's name: go into the container
             continue
         kind = kind.model_fields[step].annotation if step in kind.model_fields else kind
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return []
     return list(kind.model_fields)
+
+
+def _inside(kind: Any) -> Any:
+    """The part of a plan that a container, or one that may be missing, holds."""
+    for inner in get_args(kind):
+        part = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else _inside(inner)
+        if part is not None:
+            return part
+    return None

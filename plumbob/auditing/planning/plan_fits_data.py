@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from plumbob.attacks import attack_named
+from plumbob.attacks import ATTACKS
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.auditing.running.open_data import Source
@@ -126,7 +126,7 @@ def _check_recorded(plan: Plan, log: Transcript, rows: int) -> None:
         raise BadInput(f"only {rows} rows were recorded; a verdict needs at least {FEWEST}")
     for case in (case for unit in units(plan) for case in attack_cases(plan, unit)):
         view = cut(log, case.threat)  # a threat that grants what was not recorded says so here
-        if WhiteBox in attack_named(case.attack).requires and not view.model:
+        if case.attack is not None and WhiteBox in ATTACKS[case.attack.name].requires and not view.model:
             raise BadInput(
                 f"threat '{case.threat.name}' knows the model, and the recorded run holds none; name another threat"
             )

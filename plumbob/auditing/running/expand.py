@@ -14,8 +14,9 @@ from importlib.util import find_spec
 from itertools import product
 
 from plumbob import __version__, bundle
-from plumbob.attacks import attack_named, attacks
+from plumbob.attacks import attacks
 from plumbob.auditing.concluding.untried import Gap, Untried
+from plumbob.auditing.planning.chosen import AttackPlan
 from plumbob.auditing.planning.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.auditing.planning.sweep import fits, in_training, points
 from plumbob.auditing.running.finding import address
@@ -46,7 +47,12 @@ class Case:
     unknown: float | None
     defence: DefencePlan
     threat: Threat
-    attack: str
+    attack: AttackPlan | None  # None: no attack, but what could be learnt
+
+    @property
+    def title(self) -> str:
+        """How a finding names the attack."""
+        return CEILING if self.attack is None else self.attack.title
 
     @property
     def remaining(self) -> Threat:
@@ -125,18 +131,19 @@ def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
-    found = []
+    found, every = [], {one.title: (one, one.attack()) for one in plan.fitting_attacks}
     for unknown, defence, named in product(plan.unknown or (None,), defences_for(plan, unit.protocol), plan.threats):
         threat = named.threat()
-        every = [Case(unknown, defence, threat, attack) for attack in plan.fitting_attacks]
-        found += [c for c in every if attack_named(c.attack).why_not(unit.protocol.name, c.remaining) is None]
-        found += [Case(unknown, defence, threat, CEILING)] if plan.ceiling else []
+        remaining = defence.defence().threat(threat)
+        fitting = [one for one, attack in every.values() if attack.why_not(unit.protocol.name, remaining) is None]
+        found += [Case(unknown, defence, threat, one) for one in fitting]
+        found += [Case(unknown, defence, threat, None)] if plan.ceiling else []
     return found
 
 
 def attack_cases(plan: Plan, unit: Unit) -> list[Case]:
     """Those of attacks."""
-    return [case for case in cases(plan, unit) if case.attack != CEILING]
+    return [case for case in cases(plan, unit) if case.attack is not None]
 
 
 def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
@@ -153,7 +160,7 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
         "unknown": case.unknown,
         "defence": case.defence.defence().identified(),
         "threat": describe(case.threat),
-        "attack": case.attack if case.attack == CEILING else attack_named(case.attack).identified(),
+        "attack": CEILING if case.attack is None else case.attack.attack().identified(),
     }
     if unit.protocol.model is not None:
         parts |= {"model": unit.protocol.sha256, "columns": unit.protocol.columns}
@@ -172,7 +179,7 @@ def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
     digest, identity = source.digest, source.identity
 
     def key(unit: Unit, case: Case) -> str:
-        parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.attack]
+        parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.title]
         setting = hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
         return address(setting, made_by(unit, case))
 
@@ -183,5 +190,5 @@ def made_by(unit: Unit, case: Case) -> str:
     """A hash of the code that a finding goes through: the workbench, and the protocol, defence and attack it is of."""
     defence = case.defence.defence()
     parts = defence.parts if isinstance(defence, Combined) else (defence,)
-    attacks = [] if case.attack == CEILING else [attack_named(case.attack)]
+    attacks = [] if case.attack is None else [case.attack.attack()]
     return code_of(modules_of([unit.protocol.protocol(), *parts, *attacks]) | {MADE_IN})

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from plumbob import bundle
-from plumbob.attacks import Guess, attack_named
+from plumbob.attacks import Guess
 from plumbob.attacks.base import nothing
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.data_flows import flows_of
@@ -109,7 +109,7 @@ class Workbench:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
         done = self._run(case)
         words = draws(self.plan, self.digest, self.unit, case)
-        if case.attack == CEILING:
+        if case.attack is None:
             view, judged, tried = self._ceiling(case, done.log)
         else:
             view = cut(done.log, case.remaining, self.source.trust)
@@ -128,7 +128,7 @@ class Workbench:
             data=self.source.name,
             protocol=self.unit.protocol.title,
             threat=case.threat.name,
-            attack=case.attack,
+            attack=case.title,
             defence=done.defence or case.defence.title,
             unknown=len(view.unknown) / total,
             known_columns=len(view.known),
@@ -177,7 +177,8 @@ class Workbench:
         """The guess of one case, made in this process, which holds the truth: to see why an attack fails."""
         words = draws(self.plan, self.digest, self.unit, case)
         view = cut(self.log(case), case.remaining, self.source.trust)
-        return attack_named(case.attack).run(view, generator(self.plan.seed, "attack", words))
+        assert case.attack is not None  # of a ceiling there is no guess
+        return case.attack.attack().run(view, generator(self.plan.seed, "attack", words))
 
     def _run(self, case: Case) -> _Run:
         place = (case.unknown, case.defence.title)
@@ -301,7 +302,8 @@ def _timed(train: Callable[[], Model]) -> tuple[Model, float]:
 
 def _attempt(plan: Plan, unit: Unit, case: Case, view: View, seed: bytes, limits: Limits) -> Attempt:
     """What the attack says; one that does not fit the network stops the audit only where no other looks at the same."""
-    tried = attempt(attack_named(case.attack), view, seed, limits)
+    assert case.attack is not None
+    tried = attempt(case.attack.attack(), view, seed, limits)
     if not tried.unfit:
         return tried
     if not any(replace(other, attack=case.attack) == case for other in attack_cases(plan, unit) if other != case):

@@ -51,7 +51,10 @@ def half_of_esa(scale: Scale, seed: int) -> CheckResult:
         ).filled()
         findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
         for share, found in zip(SCORES_UNKNOWN, group(findings, lambda f: round(f.unknown, 6)).values(), strict=True):
-            error = {a: float(np.mean([f.score.error for f in found if f.attack == a])) for a in plan.fitting_attacks}
+            error = {
+                a: float(np.mean([f.score.error for f in found if f.attack == a]))
+                for a in dict.fromkeys(f.attack for f in found)
+            }
             ours, theirs = error[STRONGEST], error["equation_solving"]
             r2 = float(np.mean([f.score.r2 for f in found if f.attack == STRONGEST]))
             exact = float(np.mean([c.exact for f in found if f.attack == STRONGEST for c in f.score.columns]))
@@ -89,7 +92,7 @@ def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, se
         findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
         curves: dict[str, list[float]] = {}
         for share, found in group(findings, lambda f: round(f.unknown, 6)).items():
-            r2 = {a: [f.score.r2 for f in found if f.attack == a] for a in plan.fitting_attacks}
+            r2 = {a: [f.score.r2 for f in found if f.attack == a] for a in dict.fromkeys(f.attack for f in found)}
             means = {attack: float(np.mean(values)) for attack, values in r2.items()}
             seconds = float(np.mean([f.seconds for f in found if f.attack == ours]))
             told = ", ".join(f"{attack} {mean:.2f}" for attack, mean in means.items())

@@ -315,6 +315,7 @@ def _answer(head: Mapping[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, 
     from plumbob.attacks.base import Guess
     from plumbob.auditing.running.isolation import messages
     from plumbob.errors import BadInput, Unfit
+    from plumbob.identity import tupled
     from plumbob.threats import View
     from plumbob.trust import Trust
 
@@ -330,7 +331,8 @@ def _answer(head: Mapping[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, 
         kind = getattr(importlib.import_module(module), name)
         rng = np.random.default_rng(np.frombuffer(bytes.fromhex(head["seed"]), dtype=np.uint32))
         started = time.perf_counter()
-        guess = kind().run(view, rng)
+        settings = {key: tupled(value) for key, value in head["settings"].items()}
+        guess = kind(**settings).run(view, rng)
         if not isinstance(guess, Guess):
             return told("no guess"), {}
         words, found = messages.packed_guess(guess)

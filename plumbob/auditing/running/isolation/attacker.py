@@ -299,7 +299,12 @@ def close() -> None:
 
 def attempt(attack: Attack, view: View, seed: bytes, limits: Limits) -> Attempt:
     """Run an attack on a view, with draws from this seed, where it can reach neither the truth nor anything else."""
-    head: dict[str, Any] = {"attack": place_of(attack), "seed": seed.hex(), "trust": view.trust.code}
+    head: dict[str, Any] = {
+        "attack": place_of(attack),
+        "settings": attack.chosen,
+        "seed": seed.hex(),
+        "trust": view.trust.code,
+    }
     own = head["attack"][0].startswith(OWN) and not view.trust.code
     head["packages"] = {} if own else _packages()
     for _ in range(2):  # a process that had nothing to do for long has ended, and another is started
