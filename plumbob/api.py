@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbob.app import Result, run_audit
+from plumbob.attacks import Attack
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.data.files import FRAME
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 Names = str | Sequence[str | Mapping[str, Any]]
+Attacks = str | Sequence[str | Mapping[str, Any] | Attack]
 
 
 def audit(
@@ -35,7 +37,7 @@ def audit(
     protocols: Names | None = None,
     threats: Names | None = None,
     defences: Names | None = None,
-    attacks: Names | None = None,
+    attacks: Attacks | None = None,
     effort: str | None = None,
     seed: int | None = None,
     trials: int | None = None,
@@ -49,6 +51,8 @@ def audit(
     Give each party as a keyword: its name, and a CSV or Parquet file or a DataFrame. `id` is the column by which rows are
     matched, `label` the column to predict; the party that holds it is the active one. Or give a plan: a file, a dictionary or a
     `Plan`. With neither, built-in data are audited.
+
+    Protocols, threats, defences and attacks are names, or `{"name": ..., "settings": ...}`; attacks may be objects.
 
     By default two protocols are run, the active party is curious, there is no defence, every attack that applies is tried, and
     the effort is quick. `missing` says what to do with empty cells (`median`, `drop_rows`, `drop_column`). Report and findings

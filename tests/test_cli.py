@@ -200,6 +200,13 @@ def test_a_reader_who_leaves_is_no_failure(tmp_path: Path, unread: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_setting_that_an_attack_cannot_have_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("attacks: [{name: GIA, settings: {rate: 0}}]\n")
+    said = refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert "attack 'gradient_inversion': setting 'rate': expected a number above 0, got 0" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.yaml"]
+
+
 def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Path, tmp_path: Path, unread: str) -> None:
     """As under `set -o pipefail`: a reader that leaves must not let a leak through."""
     words = ("audit", "plan.yaml", "--out", "out", "--gate", "max_gain<0.01", "--junit", "g.xml")

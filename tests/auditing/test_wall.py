@@ -81,6 +81,18 @@ def audited(folder: Path, **changes: object) -> list[Finding]:
     return list(run_audit(SMALL | changes, folder).findings)
 
 
+def test_settings_reach_the_attack_and_name_its_findings(tmp_path: Path) -> None:
+    """The same attack three times, each as it would run beside the audit with these settings."""
+    shadow = {"name": "GIA", "settings": {"steps": 2, "finish": 0}}
+    findings = audited(tmp_path / "out", attacks=[shadow, {"name": "GIA", "preset": "small"}, "ESA"])
+    titles = ["gradient_inversion (steps=2, finish=0)", "gradient_inversion (small)", "equation_solving"]
+    assert [finding.attack for finding in findings] == titles
+    assert len({finding.key for finding in findings}) == 3
+    rough, better, _ = (finding.score.error for finding in findings)
+    assert rough > better
+    assert audited(tmp_path / "again", attacks=[shadow])[0].found_line() == findings[0].found_line()
+
+
 def children() -> list[int]:
     return [int(word) for path in Path("/proc/self/task").iterdir() for word in (path / "children").read_text().split()]
 
