@@ -223,7 +223,9 @@ def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = 
     label_leaks = target is not None and target.level.leaks
     unknown = _unknown_words(columns, target)
     if leaking:
-        said = f"Yes: {leaking} of {count(len(columns), noun)} {'leaks' if leaking == 1 else 'leak'}{whom}"
+        ordered = sum(one.level is Level.ORDER for one in columns)
+        kind = f" ({f'{ordered} ' if ordered < leaking else ''}in order only)" if ordered else ""
+        said = f"Yes: {leaking} of {count(len(columns), noun)} {'leaks' if leaking == 1 else 'leak'}{kind}{whom}"
         said += ", and the label" if label_leaks else ""
         return f"{said}{where}{f'; {unknown}' if unknown else ''}"
     if label_leaks:

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 from plumbob.scoring.leak_levels import Level
 
 WIDTH = 400.0
+TICK_GAP = 4.0  # between the numbers of an axis
 BOLD = 1.1  # bold text is wider
 SIZE = 12.0  # of the text, in units of the view box
 SERIES_SHAPES = ("circle", "square", "triangle", "diamond")  # of lines, which are named where they end
@@ -149,14 +150,16 @@ def spread(places: Sequence[float], gap: float, top: float, bottom: float) -> li
 
 
 def x_axis(x: Axis, left: float, right: float, bottom: float, top: float | None = None) -> Markup:
-    parts = []
+    parts, free = [], -math.inf
     for tick in x.ticks(5):
-        at = x.place(tick, left, right)
+        at, half = x.place(tick, left, right), text_width(x.text(tick)) / 2
         if top is not None:
             parts.append(
                 Markup('<path class="grid" d="M{} {}V{}"/>').format(rounded(at), rounded(top), rounded(bottom))
             )
-        parts.append(text(at, bottom + 17, x.text(tick), "tick middle"))
+        if at - half > free:  # a narrow scale names some of its ticks only
+            parts.append(text(at, bottom + 17, x.text(tick), "tick middle"))
+            free = at + half + TICK_GAP
     parts.append(text((left + right) / 2, bottom + 37, x.label, "axis middle"))
     return Markup("").join(parts)
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plumbob.auditing.concluding.ceilings import Ceiling
+from plumbob.auditing.concluding.failures import Failure
 from plumbob.auditing.planning.matrix import Block
 from plumbob.federation import Dropped
 from plumbob.report import answer as words
 from plumbob.report import risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import lanes
-from plumbob.report.phrases import count, label, percent, sentence_list, short
+from plumbob.report.phrases import count, defended, label, percent, plain, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, AuxiliaryRows, Threat
 
@@ -42,7 +43,7 @@ class Fact:
     said: str
 
 
-def facts(found: Sequence[Answer], asked: Asked) -> list[Fact]:
+def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ()) -> list[Fact]:
     """What somebody should know who reads nothing else; the worst situation stands for all."""
     tested = [answer for answer in found if answer.summaries]
     if not tested:
@@ -58,6 +59,7 @@ def facts(found: Sequence[Answer], asked: Asked) -> list[Fact]:
         ("Taking part adds", taking_part(tested, asked)),
         ("Attacked", holdings(worst, asked)),
         ("Evidence", words.sure(worst)),
+        ("Failed", broken(failed)),
         ("Not known", not_known(found)),
     ]
     return [Fact(name, said) for name, said in lines if said]
@@ -93,19 +95,34 @@ def holdings(answer: Answer, asked: Asked) -> str:
 
 
 def taking_part(found: Sequence[Answer], asked: Asked) -> str:
-    """What the messages add for an attacker with complete rows of other people, and for one without."""
+    """What the messages add for an attacker with complete rows of other people, and for one without, before any defence."""
+    without = [a for a in found if (t := asked.threat(a.situation.threat)) is None or t.grant(AuxiliaryRows) is None]
+    bare = [column for answer in _undefended(without) for column in answer.every]
+    found = _undefended(found)
     capped = [(column, column.ceiling) for answer in found for column in answer.every if column.ceiling is not None]
     with_rows = ""
     if capped:
         column, ceiling = max(capped, key=lambda pair: pair[1].gain)
         with_rows = _with_rows(column, ceiling)
-    bare = [
-        column
-        for answer in found
-        if (threat := asked.threat(answer.situation.threat)) is None or threat.grant(AuxiliaryRows) is None
-        for column in answer.every
-    ]
     return " ".join(filter(None, (_without_rows(bare), with_rows, _imputed(found))))
+
+
+def _undefended(found: Sequence[Answer]) -> Sequence[Answer]:
+    """Those without defence, where there are any: a defence may be chosen or not, the federation comes first."""
+    return [answer for answer in found if not defended(answer.situation.defence)] or found
+
+
+def broken(failed: Sequence[Failure]) -> str:
+    """Attacks that ended without a guess, so that nothing follows from what they did not find."""
+    if not failed:
+        return ""
+    first = failed[0]
+    more = f" {count(len(failed) - 1, 'other failure')} in the notes." if len(failed) > 1 else ""
+    where = f"{first.times} of {count(first.trials, 'run')} on {plain(first.where)}"
+    return (
+        f"{_sentence(label(first.attack))} failed in {where}: {plain(first.reason)}.{more} What an attack that failed would have "
+        f"found is not known."
+    )
 
 
 def not_known(found: Sequence[Answer]) -> str:

@@ -20,6 +20,7 @@ from plumbob.scoring.metrics import rank_correlation
 
 SHOWN_BARS = 30
 FAR = 5.0  # an error this many times the worst baseline asks for a logarithmic scale
+NOT_DRAWN = (Level.NOT_TESTED, Level.HELD)  # no gain was measured
 LOWEST_GAIN = -0.25  # charts end here: how much worse than guessing an attack is matters to nobody
 
 
@@ -58,10 +59,14 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
         if not shown:
             continue
         heading = where_words(answer, found)
-        low = 0.0 if all(c.verdict.low >= 0 for c in shown) else LOWEST_GAIN
+        drawn = [c for c in shown if c.level not in NOT_DRAWN]
+        low = 0.0 if all(c.verdict.low >= 0 for c in drawn) else LOWEST_GAIN
+        party = _common_party([short(c.verdict.column) for c in shown])
         axis = Axis("gain over the best baseline", low, 1.0, percent=True)
-        drawing = charts.bar_chart([_column_bar(c) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
-        caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} above baseline."
+        drawing = charts.bar_chart([_column_bar(c, party) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
+        caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} {'leaks' if answer.leaking == 1 else 'leak'}."
+        if party:
+            caption += f" All are columns of {party.removesuffix('.')}."
         if len(shown) < len(answer.columns):
             caption += (
                 f" The worst {len(shown)} of {len(answer.columns):,} {answer.noun}s are drawn; the table has all."
@@ -209,15 +214,30 @@ def _share(summary: Summary) -> float:
     return summary.setting.unknown
 
 
-def _column_bar(column: ColumnAnswer) -> Bar:
-    verdict, name = column.verdict, short(column.verdict.column)
+def _common_party(names: Sequence[str]) -> str:
+    """The party that all columns belong to, with its dot; empty where there are several, or one column only.
+
+    >>> _common_party(["shop.age", "shop.income"]), _common_party(["shop.age", "bank.income"])
+    ('shop.', '')
+    """
+    first = names[0].partition(".")[0] + "."
+    return first if len(names) > 1 and all(name.startswith(first) and name != first for name in names) else ""
+
+
+def _column_bar(column: ColumnAnswer, party: str = "") -> Bar:
+    verdict, name = column.verdict, short(column.verdict.column).removeprefix(party)
+    if column.level in NOT_DRAWN:
+        return Bar(name, 0.0, 0.0, 0.0, LEVEL_WORDS[column.level], f"{name}: {column.words}", column.level.css)
     gain = f"gain {percent(verdict.gain)}, {percent(verdict.low)} to {percent(verdict.high)}"
     title = f"{name}: {column.words} ({label(column.attack)}; {gain})"
     return Bar(name, verdict.gain, verdict.low, verdict.high, _gain_text(column), title, column.level.css)
 
 
 def _gain_text(column: ColumnAnswer) -> str:
+    """The gain where there is one; in a bar below guessing the level says all."""
     gain = column.verdict.gain
+    if gain < 0 and column.level is not Level.LEAK:
+        return LEVEL_WORDS[column.level]
     said = "" if column.level is Level.LEAK else f" {LEVEL_WORDS[column.level]}"
     return ("< −100 %" if gain < -1 else percent(gain)) + said
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Standing
 from plumbob.auditing.concluding.defence_frontier import Frontier
+from plumbob.auditing.concluding.failures import Failure
 from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.errors import BadInput
 from plumbob.report.facts import Asked
@@ -33,6 +34,7 @@ def next_steps(conclusion: Conclusion, choices: Sequence[Frontier], asked: Asked
     standings = [one for judged in conclusion.situations for one in judged.standings]
     several = sum(judged.counts for judged in conclusion.situations) > 1
     steps = [
+        _failed(conclusion.failures),
         _defence(conclusion, choices, asked.sweeps),
         _threats(conclusion, asked),
         _rows(standings, conclusion.limit, several),
@@ -48,10 +50,11 @@ def next_steps(conclusion: Conclusion, choices: Sequence[Frontier], asked: Asked
 def _defence(conclusion: Conclusion, choices: Sequence[Frontier], sweeps: bool) -> Step | None:
     """Try defences, where none was tried, or take the recommended one."""
     if choices:
-        taken = [choice.recommended for choice in choices if defended(choice.recommended)]
-        if not taken:
-            return None
-        names = sentence_list([short(name) for name in dict.fromkeys(taken)])
+        taken = [choice for choice in choices if defended(choice.recommended)]
+        safe = [choice for choice in taken if choice.reason == "safe"]
+        if not safe:
+            return _no_defence(choices, taken)
+        names = sentence_list([short(name) for name in dict.fromkeys(choice.recommended for choice in safe)])
         return Step(
             f"Take {names}, and audit it alone with more trials before you rely on it.",
             "plumbob audit plan.yaml --effort thorough --out checked",
@@ -66,6 +69,28 @@ def _defence(conclusion: Conclusion, choices: Sequence[Frontier], sweeps: bool) 
         "Look for a defence: the sweep tries every one that fits, against every usual attacker, and says which to take.",
         "plumbob audit plan.yaml --sweep --out swept",
     )
+
+
+def _no_defence(choices: Sequence[Frontier], least: Sequence[Frontier]) -> Step | None:
+    """Where the sweep shows nothing to be safe. A setting that leaves least to learn is not one to rely on."""
+    if all(choice.reason == "unneeded" for choice in choices):
+        return None
+    names = sentence_list([short(name) for name in dict.fromkeys(choice.recommended for choice in least)])
+    rest = f" {names} {'leaves' if len(least) == 1 else 'leave'} least to learn of those tried." if least else ""
+    return Step(f"Do not rely on a defence of this sweep: none is shown to be safe.{rest}")
+
+
+def _failed(failed: Sequence[Failure]) -> Step | None:
+    """Attacks that ended without a guess: more time or memory, or the command that shows why."""
+    if not failed:
+        return None
+    names = list(dict.fromkeys(label(one.attack) for one in failed))
+    they = "it" if len(names) == 1 else "they"
+    said = f"Run {sentence_list(names[:NAMED])} again: {they} failed, and what {they} would have found is not known."
+    if all(one.passing for one in failed):
+        return Step(f"{said} More time or memory may do.", "attack_seconds: 7200  # in plan.yaml; or attack_memory_mb")
+    first = next(one for one in failed if not one.passing)
+    return Step(f"{said} This shows why:", f"plumbob audit plan.yaml --debug-attack {first.key[:12]}")
 
 
 def _threats(conclusion: Conclusion, asked: Asked) -> Step | None:

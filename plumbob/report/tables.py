@@ -159,7 +159,15 @@ def column_caption(columns: Sequence[ColumnAnswer], noun: str) -> str:
 
 def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[Cell, ...]:
     verdict, name, level = column.verdict, plain(column.verdict.column), column.level
-    said = "; ".join(filter(None, (column.words, risk.of_column(verdict, column.rows) if level.leaks else "")))
+    said = "; ".join(
+        filter(
+            None,
+            (
+                column.words.removeprefix(f"{level.value}: "),
+                risk.of_column(verdict, column.rows) if level.leaks else "",
+            ),
+        )
+    )
     badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span> <span class="say">{}</span>')
     under = Markup(' <small class="say"><bdi>{}</bdi></small>').format(of) if of else ""
     attack = phrases.label(column.attack) if column.attack else "none was run"

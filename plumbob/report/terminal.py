@@ -45,7 +45,7 @@ def print_summary(
     say(console, f"{words.LEVEL_ICONS[level]} {words.overall(found)}.", f"bold {STYLES[level]}")
     if asked.dropped:
         say(console, f"{headline(asked.dropped)}.")
-    for fact in facts(found, asked):
+    for fact in facts(found, asked, conclusion.failures):
         say(console, f"  {fact.name}: {fact.said}")
     caution = unlearnt(findings)
     if caution:

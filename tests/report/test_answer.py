@@ -13,7 +13,7 @@ def test_the_headline_counts_every_kind_of_leak() -> None:
     (found,) = answers(conclude(samples.capped(samples.values())))
     counted = {level: number for level, number in found.counts.items() if number}
     assert counted == {"exact": 1, "leak": 4, "order": 1, "none": 4}
-    assert found.headline == "Yes: 6 of 10 columns leak to the active party"
+    assert found.headline == "Yes: 6 of 10 columns leak (1 in order only) to the active party"
     assert overall([found]) == found.headline
 
 
@@ -27,7 +27,7 @@ def test_what_is_not_known_is_in_the_headline() -> None:
     (unknown,) = answers(conclude(samples.harmless()))  # no ceiling was computed
     assert unknown.headline == "Not known: no leak was found, but all 10 are undecided"
     (leaking,) = answers(conclude(samples.values()))
-    assert leaking.headline == "Yes: 6 of 10 columns leak to the active party; 4 of 10 are undecided"
+    assert leaking.headline == "Yes: 6 of 10 columns leak (1 in order only) to the active party; 4 of 10 are undecided"
     gap = Gap("logistic_regression", "collusion", "none", "no attack of this plan applies")
     tested = samples.capped(samples.harmless())
     said = overall(answers(conclude(tested, [gap])))
@@ -57,7 +57,7 @@ def test_the_worst_case_is_over_protocols_but_apart_for_defences() -> None:
 def test_several_situations_are_counted_worst_first() -> None:
     found = answers(conclude(samples.capped(samples.harmless() + samples.values())))
     assert [a.leaking > 0 for a in found] == [True, False]
-    assert overall(found) == "Yes: 6 of 10 columns leak in at least one of 2 situations"
+    assert overall(found) == "Yes: 6 of 10 columns leak (1 in order only) in at least one of 2 situations"
 
 
 def test_all_shares_count_and_it_is_stated() -> None:
@@ -105,7 +105,7 @@ def test_nothing_measured() -> None:
 
 def test_an_unknown_threat_keeps_its_name() -> None:
     (found,) = answers(conclude(samples.capped(samples.values(shares=(0.3,), threat="our own\nthreat"))))
-    assert found.headline.endswith("leak to our own threat")
+    assert found.headline.endswith("leak (1 in order only) to our own threat")
 
 
 @pytest.mark.parametrize(

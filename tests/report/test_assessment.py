@@ -144,7 +144,7 @@ def test_the_label_has_a_risk_of_its_own() -> None:
     told = {risk.column.verdict.column: risk for risk in worst}["the label"]
     assert (told.severity, told.likelihood, told.level) == ("maximum", "maximum", "high")
     text = text_of(render(about(threats=(THREATS["passive-training"],)), with_flows(known), made={}))
-    assert "leak to a passive party, and the label; 4 of 10 are undecided." in text
+    assert "leak (1 in order only) to a passive party, and the label; 4 of 10 are undecided." in text
     assert (
         "the label recovered every label is known, where the most frequent class alone gets 50 % a passive party"
         in text

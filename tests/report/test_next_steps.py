@@ -11,8 +11,9 @@ from plumbob.auditing.concluding.defence_frontier import frontiers
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.matrix import matrix
 from plumbob.auditing.running.finding import Finding
+from plumbob.auditing.running.isolation.limits import Limits
 from plumbob.report.answer import answers
-from plumbob.report.facts import Asked
+from plumbob.report.facts import Asked, facts
 from plumbob.report.next_steps import Step, next_steps
 from plumbob.report.threat_table import TIERS, tier, tiers
 from plumbob.scoring.score import ColumnScore
@@ -112,3 +113,32 @@ def test_a_threat_of_the_plan_is_described_as_the_plan_has_it() -> None:
     assert found.heading == TIERS[2]
     assert "7 complete rows of other people" in found.rows[0].knows
     assert tier(None) == len(TIERS) - 1
+
+
+def test_an_attack_that_failed_is_part_of_the_answer_and_the_first_thing_to_do() -> None:
+    def broken(why: str) -> list[Finding]:
+        made = samples.values(trials=2, shares=(0.2,), attacks=("equality_solving",))
+        return [replace(f, attack="lattice_decoding", score=f.score.without_claims(why)) for f in made]
+
+    raised = broken("ValueError: too few rows")
+    conclusion = conclude(samples.values() + raised)
+    told = {fact.name: fact.said for fact in facts(answers(conclusion), ASKED, conclusion.failures)}
+    assert told["Failed"].startswith("Lattice decoding failed in 2 of 2 runs on logistic_regression")
+    assert "ValueError: too few rows" in told["Failed"]
+    assert "is not known" in told["Failed"]
+    first = steps(samples.values() + raised)[0]
+    assert first.said.startswith("Run lattice decoding again: it failed, and what it would have found is not known")
+    assert first.command == f"plumbob audit plan.yaml --debug-attack {raised[0].key[:12]}"
+    late = steps(samples.values() + broken(Limits(5.0, 100).too_long))[0]
+    assert "More time or memory may do" in late.said
+    assert late.command.startswith("attack_seconds")
+    assert "Failed" not in {fact.name for fact in facts(answers(conclude(samples.values())), ASKED)}
+
+
+def test_a_defence_that_only_leaves_least_to_learn_is_not_one_to_take() -> None:
+    findings = samples.sweep()  # nobody computed ceilings: nothing is shown to be safe
+    conclusion = conclude(findings)
+    assert {choice.reason for choice in frontiers(findings, conclusion)} <= {"least", "nothing"}
+    first = steps(findings)[0].said
+    assert first.startswith("Do not rely on a defence of this sweep: none is shown to be safe.")
+    assert not any(step.said.startswith("Take") for step in steps(findings))

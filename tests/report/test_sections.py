@@ -237,11 +237,13 @@ def labelled(findings: list[Finding], right: float, usual: float = 0.5) -> list[
 def test_the_label_is_part_of_the_answer() -> None:
     findings = samples.capped(labelled(samples.values(threat="passive-training"), 1.0))
     found = answers(conclude(findings))
-    assert found[0].headline == "Yes: 6 of 10 columns leak to a passive party, and the label"
+    assert found[0].headline == "Yes: 6 of 10 columns leak (1 in order only) to a passive party, and the label"
     assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
     other = answers(conclude(findings + samples.capped(samples.values(threat="active-training"))))
-    assert overall(other) == "Yes: 6 of 10 columns leak, and the label in at least one of 2 situations"
-    assert "leak to a passive party, and the label." in printed(findings)
+    assert (
+        overall(other) == "Yes: 6 of 10 columns leak (1 in order only), and the label in at least one of 2 situations"
+    )
+    assert "leak (1 in order only) to a passive party, and the label." in printed(findings)
     shown = page(findings)
     assert "<dt>Label</dt><dd><bdi>Every label is known, where the most frequent class alone gets 50" in shown
     assert "<bdi>the label</bdi>" in shown.split('id="column-table"')[1].split("</table>")[0]

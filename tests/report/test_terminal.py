@@ -21,7 +21,7 @@ def printed(findings: list[Finding], encoding: str = "utf-8", conclusion: Conclu
 def test_the_answer_comes_first() -> None:
     assert (
         printed(samples.values()).splitlines()[0]
-        == "◆ Yes: 6 of 10 columns leak to the active party; 4 of 10 are undecided."
+        == "◆ Yes: 6 of 10 columns leak (1 in order only) to the active party; 4 of 10 are undecided."
     )
 
 
@@ -51,7 +51,7 @@ def test_names_are_neither_markup_nor_control_sequences() -> None:
 
 def test_a_terminal_without_unicode_gets_question_marks() -> None:
     assert printed(samples.audit(), "ascii").startswith(
-        "? Yes: 7 of 10 columns leak in at least one of 3 situations; 3 of 10 are undecided."
+        "? Yes: 7 of 10 columns leak (1 in order only) in at least one of 3 situations; 3 of 10 are undecided."
     )
 
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from plumbob.attacks import attack_called
 from plumbob.auditing.concluding.ceilings import Ceiling, ceilings_of
+from plumbob.auditing.concluding.failures import Failure, failures
 from plumbob.auditing.concluding.judging import LIMIT, Verdict, none_words, not_tested_words, whole_percent
 from plumbob.auditing.concluding.summarise import Situation, Summary, attacked, group, situation_of, summarise
 from plumbob.auditing.concluding.untried import Gap
@@ -85,6 +86,7 @@ class Conclusion:
     situations: tuple[Judged, ...]
     summaries: tuple[Summary, ...] = ()
     limit: float = LIMIT
+    failures: tuple[Failure, ...] = ()  # of attacks: their columns were not tested by them
 
     @property
     def level(self) -> Level:
@@ -111,7 +113,7 @@ def conclude(findings: Iterable[Finding], gaps: Sequence[Gap] = (), limit: float
     ]
     data = every[0].data if every else ""
     judged += [Judged(Situation(data, *place), (), (), gap) for place, gap in missing.items()]
-    return Conclusion(tuple(judged), tuple(summaries), limit)
+    return Conclusion(tuple(judged), tuple(summaries), limit, tuple(failures(every)))
 
 
 Ceilings = Mapping[tuple[Situation, str], Ceiling]

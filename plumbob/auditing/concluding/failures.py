@@ -20,6 +20,7 @@ class Failure:
     times: int
     trials: int
     key: str  # of the first of these findings
+    passing: bool = False  # for want of time or memory, so that another run may end otherwise
 
     @property
     def words(self) -> str:
@@ -36,7 +37,8 @@ def failures(findings: Sequence[Finding]) -> list[Failure]:
     for (attack, where), trials in runs.items():
         for reason in dict.fromkeys(trial.score.failed for trial in trials if trial.score.failed):
             alike = [trial for trial in trials if trial.score.failed == reason]
-            found.append(Failure(attack, where, reason, len(alike), len(trials), alike[0].key))
+            first = alike[0]
+            found.append(Failure(attack, where, reason, len(alike), len(trials), first.key, first.score.passing))
     return found
 
 
