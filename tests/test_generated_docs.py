@@ -18,7 +18,7 @@ from docs.generate.lists import HEADS
 from docs.generate.pages import Subject, kept, page, subjects, titled
 from plumbob.attacks import ATTACKS
 from plumbob.auditing.planning.plan_file import make_plan
-from plumbob.auditing.running.expand import cases, units
+from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.defences import DEFENCES
 from plumbob.protocols import PROTOCOLS
 
@@ -94,7 +94,7 @@ def test_no_sentence_stands_twice_on_a_page(subject: Subject) -> None:
 @pytest.mark.parametrize("subject", RUNNABLE, ids=name_of)
 def test_the_plan_of_a_page_has_something_to_run(subject: Subject) -> None:
     plan = make_plan(yaml.safe_load(subject.plan), source=name_of(subject), folder=ROOT)
-    attacks = {case.attack for unit in units(plan) for case in cases(plan, unit)}
+    attacks = {case.title for unit in units(plan) for case in attack_cases(plan, unit)}
     assert subject.name in attacks if subject.kind == "attacks" else attacks
 
 

@@ -89,7 +89,7 @@ def test_what_was_never_measured_is_told_and_still_priced() -> None:
 def test_the_rows_name_every_case_of_the_plan_once() -> None:
     plan = make_plan(SMALL).filled()
     made = told()
-    wanted = {(u.protocol.title, c.defence.title, c.attack) for u in units(plan) for c in cases(plan, u)}
+    wanted = {(u.protocol.title, c.defence.title, c.title) for u in units(plan) for c in cases(plan, u)}
     rows = {(row.protocol, row.defence, row.attack) for row in made.rows}
     assert wanted <= rows
     assert {row.attack for row in made.rows} - {attack for *_, attack in wanted} == {

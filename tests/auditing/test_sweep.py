@@ -90,7 +90,7 @@ def test_a_threat_that_no_attack_fits_is_covered_by_a_stronger_one() -> None:
 def test_the_sweep_keeps_what_the_plan_says() -> None:
     plan = make_plan({"defences": "sweep", "unknown": [0.2, 0.4], "attacks": "path_restriction", "trials": 2})
     assert plan.unknown == (0.2, 0.4)
-    assert plan.attacks == ("path_restriction",)
+    assert [attack.title for attack in plan.attacks or ()] == ["path_restriction"]
     assert plan.trials == 2
 
 
