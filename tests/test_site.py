@@ -11,7 +11,7 @@ import yaml
 from docs.generate import site
 
 ROOT = Path(__file__).parents[1]
-SECTIONS = ("Start", "Guides", "Concepts", "Attacks", "Defences", "Results", "Reference")
+SECTIONS = ("Start", "Guides", "Concepts", "Attacks", "Defences", "Results", "Papers", "Reference")
 
 
 def places(nav: Any) -> list[str]:

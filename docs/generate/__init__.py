@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from docs.generate import paper_index
 from docs.generate.charts import committed, drawings
 from docs.generate.lists import HEADS, index, matrix_page
 from docs.generate.pages import page, pictures, place, subjects, titled
@@ -22,7 +23,7 @@ def generated(docs: Path = DOCS) -> dict[Path, str]:
     runs, old = committed(docs), {place(subject): _read(docs / place(subject)) for subject in subjects()}
     every = [titled(subject, old[place(subject)]) for subject in subjects()]
     files = {Path(kind) / "index.md": index(kind, every) for kind in HEADS}
-    files[Path("matrix.md")] = matrix_page()
+    files |= paper_index.pages() | {Path("matrix.md"): matrix_page()}
     for subject in every:
         drawn = drawings(subject.kind, subject.name, runs) if subject.kind in CHARTS else []
         files |= {place(subject): page(subject, old[place(subject)], drawn), **pictures(subject, drawn)}
