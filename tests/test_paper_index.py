@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from docs.generate import DOCS
-from docs.generate.paper_index import PAPERS, Row, rows
+from docs.generate.paper_index import PAPERS, PaperPart, Row, parts, rows
 from plumbob.attacks import ATTACKS
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.defences import DEFENCES
@@ -47,8 +47,8 @@ def test_what_a_row_names_is_there(row: Row) -> None:
     assert row.tests
 
 
-@pytest.mark.parametrize("row", EVERY)
-def test_what_a_row_says_to_run_can_be_run(row: Row) -> None:
+@pytest.mark.parametrize("row", [*EVERY, *(pytest.param(part, id=part.what) for part in parts())])
+def test_what_a_row_says_to_run_can_be_run(row: Row | PaperPart) -> None:
     for command in filter(None, row.run.split(" | ")):
         if command.startswith("plumbob reproduce "):
             assert command.removeprefix("plumbob reproduce ") in {claim.name for claim in CLAIMS.values()}, command
@@ -87,3 +87,13 @@ def _named(places: str, word: str, number: str) -> bool:
             if high.isdigit() and low.isdigit() and number.isdigit() and int(low) <= int(number) <= int(high):
                 return True
     return False
+
+
+@pytest.mark.parametrize("part", [pytest.param(part, id=part.what) for part in parts()])
+def test_figures_of_a_part_come_from_a_committed_result(part: PaperPart) -> None:
+    """A figure typed by hand would not follow a result that changes."""
+    assert part.claim in {"", *(claim.name for claim in CLAIMS.values())}
+    typed = re.sub(r"{[^}]*}", "", part.template)
+    assert part.came_out
+    if not part.claim:
+        assert not re.search(r"\d+(\.\d+)?\s*%|0?\.\d", typed), typed
