@@ -84,6 +84,8 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
     header += [
         (label, "number", "descending") for label in ("PSNR, dB", "SSIM", "Exact tiles", "Labels guessed") if drawn
     ]
+    branching = any(s.branching for s in summaries)
+    header += [("Right branches", "number", "descending")] if branching else []
     certified = any(s.certificate for s in summaries)
     header += [("Found without names", "text", "ascending")] if certified else []
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
@@ -94,6 +96,7 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
         cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric in judge.SHARES else s.r2, number)]
         cells += [_optional(s.attack_accuracy, percent), *(_picture_cells(s) if drawn else ())]
+        cells += [_optional(s.branching.get("right"), percent)] if branching else []
         cells += [Cell(phrases.plain(s.certificate) if s.certificate else "–", s.certificate)] if certified else []
         cells += [_optional(None if s.metric in judge.SHARES else s.bound, number)]
         cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]

@@ -130,6 +130,9 @@ def attack_line(summary: Summary) -> str:
         line += f"; pictures recovered: {summary.pictures.words}"
     if summary.label_accuracy is not None:
         line += f"; labels guessed: {phrases.percent(summary.label_accuracy)}"
+    if summary.branching:
+        right, usual = (phrases.percent(summary.branching[name]) for name in ("right", "usual"))
+        line += f"; branches right: {right} (the more frequent side {usual})"
     if summary.certificate:
         line += f"; found without names: {phrases.plain(summary.certificate)}"
     return line

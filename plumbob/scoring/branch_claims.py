@@ -1,4 +1,8 @@
-"""Score claims about branches: on which side of a tree's thresholds a row's values lie."""
+"""Score claims about branches: on which side of a tree's thresholds a row's values lie.
+
+Guessed values claim a side at every node on an unknown column. With r(x) the number of a column's thresholds below x, a guess
+is on the wrong side of |r(guess) - r(truth)| of them, and the correct branching rate (CBR) is the share of the others.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbob.attacks.base import Branches
-from plumbob.federation import BoolArray
+from plumbob.federation import BoolArray, FloatArray
 from plumbob.scoring import metrics
 from plumbob.scoring.score import ColumnScore, Score, Truth, received_scores, share_removed, total_gain
 from plumbob.threats import View
@@ -29,6 +33,31 @@ class _Sides:
             "random_path": _rate(self.random_wrong[:, mine], self.random_spoken[:, mine]),
             "best_constant": _rate(self.usual_wrong[:, mine], self.spoken[:, mine]),
         }
+
+
+def branching(values: FloatArray, truth: Truth) -> dict[str, float]:
+    """CBR of guessed values over all nodes on unknown columns, and that of uniform draws and of the more frequent sides.
+
+    Empty where the model has no such node.
+    """
+    if truth.nodes is None or not len(truth.nodes[0]):
+        return {}
+    column, threshold = truth.nodes
+    right, drawn, usual, total = 0.0, 0.0, 0.0, 0
+    for j in np.unique(column):
+        levels = np.sort(threshold[column == j])
+        seen = slice(None) if truth.filled is None else ~truth.filled[:, j]
+        below = np.searchsorted(levels, truth.values[seen, j])
+        rows, count = len(below), len(levels)
+        above = rows - np.cumsum(np.bincount(below, minlength=count + 1))[:count]  # rows above each threshold
+        chance = np.clip(levels, 0.0, 1.0)  # of a uniform value to lie below
+        total += rows * count
+        right += rows * count - int(np.abs(np.searchsorted(levels, values[seen, j]) - below).sum())
+        usual += int(np.maximum(above, rows - above).sum())
+        drawn += float((above * (1 - chance) + (rows - above) * chance).sum())
+    if not total:
+        return {}
+    return {"right": right / total, "uniform": drawn / total, "usual": usual / total, "nodes": float(len(column))}
 
 
 def score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.Generator) -> Score:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.base import Guess, finite
@@ -43,6 +45,7 @@ class Truth:
         str, ...
     ] = ()  # what each column is of own columns, where that was looked at; see `scoring.held_columns`
     filled: BoolArray | None = None  # cells that were missing and preparation filled, nobody's data; None if none were
+    nodes: tuple[IntArray, FloatArray] | None = None  # of a model of trees: column and threshold of its nodes on them
 
     @property
     def seen(self) -> BoolArray | None:
@@ -69,6 +72,7 @@ class Truth:
             grids=None if self.grids is None else self.grids[columns],
             held=tuple(self.held[j] for j in columns) if self.held else (),
             filled=None if self.filled is None else self.filled[:, columns],
+            nodes=None,  # what is judged node by node is judged of all columns together
         )
 
 
@@ -141,6 +145,9 @@ class Score:
     filled: int = 0  # cells that preparation filled: they are left out of everything that is counted
     ceilings: tuple[ColumnCeiling, ...] = ()  # of a ceiling, which is of no attack
     failed: str = ""  # why the attack ended without a guess: it raised, ran out of time or memory, or was killed
+    branching: dict[str, float] = field(
+        default_factory=dict
+    )  # of values guessed for a model of trees, see `branch_claims.branching`
 
     @property
     def passing(self) -> bool:
@@ -153,7 +160,8 @@ class Score:
             replace(column, claims=0, gain=0.0, gain_error=0.0, error=column.baseline_error) for column in self.columns
         )
         error = min(self.baselines.values())
-        return replace(self, error=error, gain=0.0, columns=columns, images=None, untried=failed, failed=failed)
+        silent = replace(self, columns=columns, images=None, branching={})
+        return replace(silent, error=error, gain=0.0, untried=failed, failed=failed)
 
 
 def truth_of(transcript: Transcript, view: View) -> Truth:
@@ -186,7 +194,19 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
         own_names=tuple(feature.name if several else feature.column.name for feature in mine),
         grids=np.array([feature.column.grid for feature in features]),
         filled=_filled(transcript, view),
+        nodes=_nodes(coordinator, view),
     )
+
+
+def _nodes(coordinator: Mapping[str, NDArray[Any]], view: View) -> tuple[IntArray, FloatArray] | None:
+    """The nodes of the model's trees that ask for an unknown column; scoring knows the model, whatever the curious know."""
+    feature, threshold = coordinator.get("model/feature"), coordinator.get("model/threshold")
+    if feature is None or threshold is None:
+        return None
+    mine = np.isin(feature, view.unknown)
+    position = np.argsort(view.unknown)
+    column = position[np.searchsorted(view.unknown, feature[mine], sorter=position)]
+    return np.asarray(column, dtype=np.int64), np.asarray(threshold[mine], dtype=np.float64)
 
 
 def _filled(transcript: Transcript, view: View) -> BoolArray | None:
@@ -258,9 +278,11 @@ def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Genera
     if guess.values is None or guess.values.shape != truth.values.shape:
         shape = None if guess.values is None else guess.values.shape
         raise ValueError(f"expected a guess of shape {truth.values.shape}, got {shape}")
-    from plumbob.scoring.value_claims import score_values  # which builds on this module
+    from plumbob.scoring.branch_claims import branching  # these two build on this module
+    from plumbob.scoring.value_claims import score_values
 
     judged = score_values(guess.values, truth, view, rng)
+    judged = replace(judged, branching=branching(guess.values, truth))
     if not truth.tiles:
         return judged
     return replace(judged, images=image_score(guess.values, truth.values, truth.tiles, guess.path))

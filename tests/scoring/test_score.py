@@ -136,3 +136,25 @@ def test_numbers_that_are_none_are_not_known_and_the_others_count() -> None:
     assert np.isfinite(judged.error)
     assert judged.columns[0].gain <= 0
     assert all(column.gain == 1 for column in judged.columns[1:])
+
+
+def test_values_guessed_for_trees_are_judged_by_their_branches() -> None:
+    """Node by node, whether or not the curious party knows the model."""
+    log = world("random_forest", built_in("breast"), 0.3)
+    view = cut(log, THREATS["active-black-box"])
+    truth = truth_of(log, view)
+    guess = np.clip(truth.values + 0.2 * np.random.default_rng(3).normal(size=truth.values.shape), 0, 1)
+    told = score(Guess(truth.names, guess), truth, view, RNG).branching
+    assert view.model is None
+    forest = cut(log, LUO2021).model
+    assert forest is not None
+    sides = [
+        (truth.values[:, j] > t, guess[:, j] > t)
+        for f, t in zip(forest["feature"].flat, forest["threshold"].flat, strict=True)
+        for j in np.flatnonzero(view.unknown == f)
+    ]
+    assert told["nodes"] == len(sides)
+    assert told["right"] == pytest.approx(np.mean([one == other for one, other in sides]))
+    assert told["usual"] == pytest.approx(np.mean([max(one.mean(), 1 - one.mean()) for one, _ in sides]))
+    assert score(Guess(truth.names, truth.values), truth, view, RNG).branching["right"] == 1.0
+    assert score(Guess(truth.names, guess), *reversed(setting()), RNG).branching == {}

@@ -95,6 +95,7 @@ class Summary:
     certificate: str = ""
     untried: Untried | None = None  # what the attack does not handle in some trial: not known, where it finds nothing
     rows_at_risk: dict[str, float] = field(default_factory=dict)  # means over trials
+    branching: dict[str, float] = field(default_factory=dict)  # of values guessed for trees: means over trials
 
     @property
     def level(self) -> Level:
@@ -195,6 +196,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int, limit: floa
         certificate=_certificate([trial.certificate for trial in trials]),
         untried=untried,
         rows_at_risk=_means([score.rows_at_risk for score in scores]),
+        branching=_means([score.branching for score in scores]),
     )
 
 

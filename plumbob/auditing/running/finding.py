@@ -108,6 +108,8 @@ class Finding:
         plain = asdict(self) | {"flows": [astuple(flow) for flow in self.flows]}
         if not self.score.ceilings:  # attacks have none
             del plain["score"]["ceilings"]
+        if not self.score.branching:  # only values guessed for trees have them
+            del plain["score"]["branching"]
         return plain
 
     @classmethod
@@ -118,6 +120,7 @@ class Finding:
         columns = tuple(_typed(ColumnScore(**column)) for column in inner.pop("columns"))
         inner["row_error_quantiles"] = tuple(inner["row_error_quantiles"])
         inner["images"] = _images(inner.get("images"))
+        inner["branching"] = _rates(inner.get("branching", {}))
         inner["ceilings"] = tuple(map(_ceiling, inner.get("ceilings", ())))
         raw["training_loss"] = _pairs(raw.get("training_loss", ()))
         raw["flows"] = flows_from(raw.get("flows", ()))
@@ -132,6 +135,11 @@ def _typed(made: Made) -> Made:
         if isinstance(getattr(made, part.name), float) and not math.isfinite(getattr(made, part.name)):
             raise TypeError(f"'{part.name}' is not finite")  # none is ever written
     return made
+
+
+def _rates(raw: dict[str, float]) -> dict[str, float]:
+    """Branching rates, all of them or none."""
+    return {name: float(raw[name]) for name in ("right", "uniform", "usual", "nodes")} if raw else {}
 
 
 def _line(raw: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""Hide the model: the active party uses it, but is not shown its parameters.
+"""Hide the model (luo2021, Section VII): the active party uses it, but is not shown its parameters.
 
 Scores and their order stay as they are; what goes is the white box, and with it every attack that solves for the inputs of
-a known function. A black-box attacker may still fit a model of its own.
+a known function. A black-box attacker may still fit a model of its own (jiang2022, Section 4.3).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class HideModel(Defence):
     identity = "HideModel()"
     summary = "the model is hidden from curious parties: the threat becomes black-box"
     point = "knowledge"
-    paper = "jiang2022"
+    paper = "luo2021"
 
     def threat(self, threat: Threat) -> Threat:
         return replace(threat, grants=tuple(grant for grant in threat.grants if not isinstance(grant, WhiteBox)))

@@ -17,16 +17,15 @@ import numpy as np
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.auditing.running.run import generator
 from plumbob.data import registry
-from plumbob.federation import Column, FloatArray, IntArray, Table, halves, split_at_random
+from plumbob.federation import Column, IntArray, Table, halves, split_at_random
 from plumbob.lazy_imports import sklearn, stats
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import Model, predict, protocol_named
 from plumbob.protocols.base import predicting
-from plumbob.protocols.shared.trees import Forest
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.score import Score, score, truth_of
-from plumbob.threats import LUO2021, View, cut
+from plumbob.threats import LUO2021, cut
 
 GENERATIVE_DATA = ("bank", "credit", "drive", "news")
 GENERATIVE_MODELS = ("logistic_regression", "random_forest", "neural_network")
@@ -132,32 +131,9 @@ def attacked(
     view = cut(log, LUO2021)
     purpose = (data, protocol, unknown, trial, rows)
     guess = GenerativeRegression(**dict(settings)).run(view, generator(seed, "attack", *purpose))
-    truth = truth_of(log, view)
-    judged = score(guess, truth, view, generator(seed, "score", *purpose))
-    assert guess.values is not None
-    rates = branch_rates(view, guess.values, truth.values, generator(seed, "branches", *purpose))
-    return Trial(unknown, judged, rates)
-
-
-def branch_rates(
-    view: View, guess: FloatArray, truth: FloatArray, rng: np.random.Generator
-) -> tuple[float, float, float] | None:
-    """Share of all nodes over unknown columns whose side is right: by the guess, by uniform values, by the usual side."""
-    if view.protocol != "random_forest" or view.model is None:
-        return None
-    forest = Forest.from_arrays(view.model)
-    position = {int(column): i for i, column in enumerate(view.unknown)}
-    nodes = [
-        (position[int(f)], t) for f, t in zip(forest.feature.flat, forest.threshold.flat, strict=True) if f in position
-    ]
-    if not nodes:
-        return None
-    column, threshold = np.array([c for c, _ in nodes]), np.array([t for _, t in nodes])
-    side = truth[:, column] > threshold
-    chance = np.where(side, 1 - threshold, threshold)  # of a uniform value to fall on the true side
-    often = side.mean(axis=0)
-    right = (guess[:, column] > threshold) == side
-    return float(right.mean()), float(np.clip(chance, 0, 1).mean()), float(np.maximum(often, 1 - often).mean())
+    judged = score(guess, truth_of(log, view), view, generator(seed, "score", *purpose))
+    told = judged.branching
+    return Trial(unknown, judged, (told["right"], told["uniform"], told["usual"]) if told else None)
 
 
 def ablation(scale: Scale, seed: int) -> CheckResult:
