@@ -3,16 +3,22 @@
     identity = "Rounding(digits)"    ->    Rounding(digits=2)
 
 The settings listed there are always written, in that order. Any other setting is written only where it differs from its default,
-so a class can be renamed and given settings without changing a number that was found before.
+so a class can be renamed and given settings without changing a number that was found before. Where the default of a later setting
+is not what the class did before it had it, the word says what that was, and the setting is written where it differs from this:
+
+    identity = "GradientInversion(loss, steps, rate, finish, box=False)"
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable, Mapping
 from functools import cache
 from inspect import signature
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, cast
+
+from plumbob.setting_sources import Source
 
 Workload = Literal["matrices", "loops", "powers", "networks"]  # what a computation spends its time on
 
@@ -25,6 +31,7 @@ class Identified:
     aliases: ClassVar[tuple[str, ...]] = ()  # other names of the class, such as a paper's abbreviation
     identity: ClassVar[str] = ""  # the fixed word and the settings that are always written; else the name and none
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})  # by name; tests run the `small` ones
+    sources: ClassVar[Mapping[str, Source]] = MappingProxyType({})  # where the default of each setting comes from
 
     @classmethod
     def preset(cls, name: str) -> Self:
@@ -47,8 +54,10 @@ class Identified:
     def identified(self) -> str:
         """The fixed words with the settings in them."""
         word, _, listed = (vars(type(self)).get("identity") or f"{self.name}()").partition("(")
-        always = [key.strip() for key in listed.rstrip(")").split(",") if key.strip()]
-        settings, usual = self.settings, _defaults(cast(Hashable, type(self)))
+        named = [key.strip().partition("=") for key in listed.removesuffix(")").split(",") if key.strip()]
+        always = [key for key, sign, _ in named if not sign]
+        before = {key: ast.literal_eval(value) for key, sign, value in named if sign}
+        settings, usual = self.settings, _defaults(cast(Hashable, type(self))) | before
         later = [key for key in settings if key not in always and settings[key] != usual.get(key)]
         return f"{word}({', '.join(f'{key}={_word(settings[key])}' for key in (*always, *later))})"
 

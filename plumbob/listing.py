@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -17,12 +17,13 @@ from plumbob.data.catalogue import DATA_SETS
 from plumbob.defences import DEFENCES
 from plumbob.papers import CLAIMS
 from plumbob.protocols import PROTOCOLS
-from plumbob.registry import Registry
+from plumbob.registry import Registry, settable
 from plumbob.report.matrix import lines
 from plumbob.threats import THREATS, Threat
 
 Entry = dict[str, Any]
 COLUMNS, WIDE = 4, 160  # more columns than these need a console as wide as that
+FOR_PROGRAMS = ("fits", "settings", "presets")  # too long for a table; the pages in docs/ have them
 
 
 def entries(what: str) -> list[Entry]:
@@ -40,7 +41,7 @@ def show(what: str, found: list[Entry], console: Console) -> None:
             console.print(Text(line, "" if line.startswith(" ") else "bold"))
         return
     grid = Grid(box=None, pad_edge=False)
-    shown = [key for key in found[0] if key != "fits"]
+    shown = [key for key in found[0] if key not in FOR_PROGRAMS]
     if len(shown) > COLUMNS and console.width < WIDE:
         found, shown = [_in_two(entry, shown) for entry in found], ["name", "summary"]
     for key in shown:
@@ -79,7 +80,28 @@ def _matrix() -> list[Entry]:
 def _of_attack(attack: type[Attack]) -> Entry:
     needs = [kind.__name__ for kind in attack.requires]
     addresses = list(map(str, attack.addresses))
-    return {"paper": attack.paper, "protocols": list(attack.protocols), "requires": needs, "addresses": addresses}
+    known = {"paper": attack.paper, "protocols": list(attack.protocols), "requires": needs, "addresses": addresses}
+    return known | {
+        "settings": _settings(attack),
+        "presets": {name: _plain(own) for name, own in attack.presets.items()},
+    }
+
+
+def _settings(attack: type[Attack]) -> list[Entry]:
+    """Every setting with its default and where that comes from: of a paper's attack the paper, its authors' code, or us."""
+    defaults, sources = attack().settings, attack.sources
+    return [
+        {"name": name, "default": _plain(defaults[name])}
+        | ({"from": sources[name].origin, "where": sources[name].where} if name in sources else {})
+        for name in settable(attack)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """Settings as JSON has them, which knows lists and no tuples."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return list(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
 def _of_threat(threat: Threat) -> Entry:

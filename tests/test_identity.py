@@ -77,6 +77,23 @@ def test_a_later_setting_counts_where_it_is_not_at_its_default() -> None:
     assert Renamed(later="new").identified() == "OldName(size=1, later='new')"
 
 
+class NewDefault(Identified):
+    """A setting that came later, with another default than what the class did before."""
+
+    name = "new default"
+    identity = "NewDefault(size, boxed=False)"
+
+    def __init__(self, *, size: int = 1, boxed: bool = True) -> None:
+        self.size, self.boxed = size, boxed
+
+
+def test_a_later_setting_whose_default_is_new_counts_where_it_is_not_as_it_was_before() -> None:
+    assert [NewDefault(boxed=boxed).identified() for boxed in (False, True)] == [
+        "NewDefault(size=1)",
+        "NewDefault(size=1, boxed=True)",
+    ]
+
+
 def test_a_class_without_fixed_words_goes_by_its_name_alone() -> None:
     class Own(Attack):
         name = "own"

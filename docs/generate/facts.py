@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
@@ -12,6 +12,7 @@ import yaml
 from docs.generate.citations import cited
 from plumbob.attacks import ATTACKS, Attack
 from plumbob.defences import DEFENCES, Defence
+from plumbob.identity import Identified
 from plumbob.protocols import PROTOCOLS, Protocol
 from plumbob.registry import settable
 from plumbob.report.phrases import label, sentence_list
@@ -102,10 +103,22 @@ def protocol_facts(protocol: type[Protocol]) -> Facts:
     ]
 
 
-def settings(kind: Callable[..., object]) -> list[tuple[str, str, str]]:
-    """Name, type and default of every setting of the constructor."""
+def settings(kind: type[Identified]) -> list[tuple[str, ...]]:
+    """Name, type and default of every setting of the constructor; where the class says so, where the default comes from."""
     made = inspect.signature(kind).parameters
-    return [(name, _type(kind, made[name]), f"`{_shown(made[name].default)}`") for name in settable(kind)]
+    return [
+        (f"`{name}`", _type(kind, made[name]), f"`{_shown(made[name].default)}`")
+        + ((str(kind.sources.get(name, "")),) if kind.sources else ())
+        for name in settable(kind)
+    ]
+
+
+def presets(kind: type[Identified]) -> list[tuple[str, str]]:
+    """Named settings that a plan can ask for; `small` ones are for tests."""
+    named = {name: own for name, own in kind.presets.items() if name != "small"}
+    return [
+        (f"`{name}`", ", ".join(f"{key} {_shown(value)}" for key, value in own.items())) for name, own in named.items()
+    ]
 
 
 def _type(kind: Any, parameter: inspect.Parameter) -> str:

@@ -31,7 +31,8 @@ class Subject:
     title: str = ""
     plan: str = ""
     code: str = ""
-    settings: Sequence[tuple[str, str, str]] = ()
+    settings: Sequence[tuple[str, ...]] = ()  # name, type, default, and of some where that comes from
+    presets: Sequence[tuple[str, ...]] = ()
 
 
 def subjects() -> list[Subject]:
@@ -91,7 +92,8 @@ def _subject(folder: str, kind: type, found: facts.Facts, plan: str) -> Subject:
     code = f"plumbob.{folder}.{kind.__name__}()"
     name, summary = kind.name, kind.summary  # type: ignore[attr-defined]  # classes of the registries have both
     title = f"{label(name).capitalize()}{f' ({short[0]})' if short else ''}"
-    return Subject(folder, name, facts.sentence(summary), found, title, plan, code, tuple(facts.settings(kind)))
+    settings, presets = tuple(facts.settings(kind)), tuple(facts.presets(kind))
+    return Subject(folder, name, facts.sentence(summary), found, title, plan, code, settings, presets)
 
 
 def page(subject: Subject, old: str, drawn: Sequence[tuple[str, Drawing]]) -> str:
@@ -121,14 +123,22 @@ def tail(subject: Subject, drawn: Sequence[tuple[str, Drawing]]) -> str:
     if subject.plan:
         parts += [f"## Run it\n\n```yaml\n{subject.plan}```", f"In Python: `{subject.code}`"]
     if subject.settings:
-        rows = [f"| `{name}` | {kind} | {default} |" for name, kind, default in subject.settings]
-        parts.append("\n".join(["## Settings", "", "| setting | type | default |", "|---|---|---|", *rows]))
+        heads = ("setting", "type", "default", "from")[: len(subject.settings[0])]
+        parts += ["## Settings", _table(heads, subject.settings)]
+    if subject.presets:
+        words = "Presets are settings with a name; a plan asks for one by `preset`."
+        parts += [words, _table(("preset", "settings"), subject.presets)]
     if drawn:
         parts.append(f"## Measured\n\n{LEGENDS[subject.kind]}")
         for i, (run, drawing) in enumerate(drawn, 1):
             parts.append(f"![{label(subject.name)}](../images/{subject.kind}/{subject.name}-{i}.svg)")
             parts.append(f"{drawing.words} ([findings](../results/{run}/findings.jsonl))")
     return "\n\n".join([TAIL, *parts, END]) if parts else ""
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(cells)} |" for cells in rows)]
+    return "\n".join(lines)
 
 
 def place(subject: Subject) -> Path:

@@ -17,6 +17,7 @@ from plumbob.attacks.embeddings._received_embeddings import embeddings
 from plumbob.errors import whole
 from plumbob.federation import FloatArray, IntArray
 from plumbob.kinds import Kind
+from plumbob.setting_sources import ours
 from plumbob.threats import View
 
 BINARY = 1e-2  # how far from 0 or 1 a value may be: embeddings in 32 bits are off by a little
@@ -34,6 +35,7 @@ class LinearEquations(Attack):
     addresses = (Kind.TWO_VALUED,)
     by_default = False
     presets = {"small": {"most": 12}}
+    sources = {"most": ours("all dimensions in the paper, whose time doubles with each; 28 at most in its Figure 4")}
 
     def __init__(self, most: int = 24) -> None:
         self.most = whole("linear_equations: most", most, 1, 40)

@@ -17,6 +17,7 @@ from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
 from plumbob.protocols.scores.logistic_regression import LinearModel
+from plumbob.setting_sources import printed
 from plumbob.threats import View, WhiteBox
 
 SMALLEST_SCORE = np.finfo(np.float64).tiny
@@ -57,6 +58,7 @@ class EquationSolving(Attack):
     requires = (WhiteBox,)
     cost_terms = ("1", "n u c")  # one pseudo-inverse, then a product
     workload = "matrices"
+    sources = {"adaptive": printed("Section IV-A, which knows of no defence")}
 
     def __init__(self, *, adaptive: bool = False) -> None:
         self.adaptive = adaptive

@@ -14,6 +14,7 @@ from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, ProductEquations, read
 from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray
+from plumbob.setting_sources import ours
 from plumbob.threats import View
 
 PRECISION = float(np.finfo(np.float64).eps)
@@ -33,6 +34,10 @@ class ReverseMultiplication(Attack):
     paper = "weng2022"
     protocols = ("encrypted_logistic_regression",)
     corrupted = True
+    sources = {
+        "singular": ours("the paper solves in exact numbers; here a rank in double precision"),
+        "models": ours("the paper has two classes, so one model; here all of them"),
+    }
 
     def __init__(self, *, singular: float | None = None, models: int | None = None) -> None:
         self.singular = None if singular is None else positive("reverse multiplication: singular", singular)

@@ -19,6 +19,7 @@ from plumbob.attacks.sums._opened_sums import columns_of, sums_of, trees_with
 from plumbob.bundle import Array
 from plumbob.errors import whole
 from plumbob.federation import IntArray
+from plumbob.setting_sources import ours
 from plumbob.threats import View
 
 RowsOfAGroup = tuple[int, ...]  # rows of a group, by their places in the list of magic numbers
@@ -35,6 +36,7 @@ class ReverseSum(Attack):
     changes_messages = True
     workload = "loops"
     presets = {"small": {"effort": 20}}
+    sources = {"effort": ours("Section 5.1.3 searches for the combination that fits, and names no bound")}
 
     def __init__(self, *, effort: int = 34) -> None:
         self.effort = whole("reverse sum: effort", effort, 0, 40)
