@@ -155,6 +155,24 @@ class KnownLabelOnly(KnownDefence):
 
 
 @dataclass(frozen=True)
+class KnownDpScores(KnownDefence):
+    """Its seed is the defender's secret."""
+
+    name = "dp_scores"
+    epsilon: float
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class KnownRandomisedResponse(KnownDefence):
+    """Its seed is the defender's secret."""
+
+    name = "randomised_response"
+    epsilon: float
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
 class KnownCodebook(KnownDefence):
     name = "codebook"
     levels: int = 1

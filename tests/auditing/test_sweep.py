@@ -39,6 +39,8 @@ IN_PREDICTION = [
     ("dp_sgd", {"epsilon": 1.0}),
     ("dp_sgd", {"epsilon": 0.1}),
     ("hide_model", {}),
+    ("dp_scores", {"epsilon": 10.0}),
+    ("randomised_response", {"epsilon": 3.0}),
 ]
 
 

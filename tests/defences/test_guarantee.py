@@ -7,7 +7,7 @@ from plumbob.defences import DEFENCES, defence_named
 
 def test_only_defences_with_differential_privacy_promise_it() -> None:
     promising = {name for name in DEFENCES if defence_named(name).guarantees()}
-    assert promising == {"dp_sgd", "dp_gradients"}
+    assert promising == {"dp_sgd", "dp_gradients", "dp_scores", "randomised_response"}
 
 
 @pytest.mark.parametrize("name", ["dp_sgd", "dp_gradients"])
@@ -33,3 +33,11 @@ def test_amplification_trusts_the_server_and_says_so() -> None:
     assert "must not know which rows" in amplified.trust
     assert any("no promise against the server" in hazard for hazard in amplified.hazards)
     assert not any("no promise against the server" in hazard for hazard in full.hazards)
+
+
+@pytest.mark.parametrize("name", ["dp_scores", "randomised_response"])
+def test_budgets_of_answers_drawn_anew_add_up(name: str) -> None:
+    (kept,), (anew,) = (defence_named(name, epsilon=0.5, repeats=k).guarantees() for k in (1, 8))
+    assert (kept.epsilon, anew.epsilon) == (0.5, 4.0)
+    assert "whoever asks again gets the same" in kept.composition
+    assert "any two values of the passive parties' columns" in kept.neighbours

@@ -7,6 +7,7 @@ is zero, or least, for those and grows with the squared distance from them:
     codebook     v to the farthest border of the word's cell that it lies beyond
     purifier     purify(v) to r
     noise        v to r; where scores were cut at 0, a cut one says only that it was below
+    dp_scores, randomised_response    see `private_releases.py`
 A search that stopped where the misfit ends would end at the border of what fits. So its distance adds |v - middle|^2, the
 middle being scores in the midst of those that fit: the interval filled up, the word, a noisy score's mean given v >= 0.
 A fit to many rows adds it only where the middle is right on average: errors of one sign would add up.
@@ -21,13 +22,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumbob.attacks._common.private_releases import (
+    answers_width,
+    laplace_middle,
+    laplace_misfit,
+    response_middle,
+    response_misfit,
+)
 from plumbob.bundle import Array
 from plumbob.known_defences import (
     KnownCodebook,
     KnownDefences,
+    KnownDpScores,
     KnownLabelOnly,
     KnownNoise,
     KnownPurifier,
+    KnownRandomisedResponse,
     KnownRounding,
 )
 from plumbob.lazy_imports import Tensor, torch
@@ -66,6 +76,12 @@ def squared(scores: Tensor, others: Tensor) -> Tensor:
 
 def meaning(defence: KnownDefences) -> Meaning | None:
     """What a known defence says of scores; None if it left them as they were."""
+    response, private = defence.get(KnownRandomisedResponse), defence.get(KnownDpScores)
+    if response is not None:
+        told = response.epsilon, response.repeats
+        return Meaning(response_misfit(*told), response_middle(*told), 1.0, hard=False, fair=False)
+    if private is not None:
+        return _private(private)
     if KnownLabelOnly in defence:
         return Meaning(_beyond_class, _half_named, math.inf, hard=True, fair=False)
     codebook, purifier = defence.get(KnownCodebook), defence.get(KnownPurifier)
@@ -196,6 +212,15 @@ def _denoised(released: Tensor, sigma: float) -> Tensor:
     bell = torch.exp(-0.5 * share**2 - torch.special.log_ndtr(share)) / math.sqrt(2.0 * math.pi)
     mean = (released + sigma * bell).clamp(min=1e-12)
     return mean / mean.sum(dim=1, keepdim=True)
+
+
+def _private(private: KnownDpScores) -> Meaning:
+    """One answer has Laplace noise, and the mean of many is about normal."""
+    width = answers_width(private.epsilon, private.repeats)
+    if private.repeats > 1:
+        return Meaning(squared, lambda r: _denoised(r, width), width, hard=False, fair=False)
+    scale = 2.0 / private.epsilon
+    return Meaning(laplace_misfit(scale), laplace_middle(scale), scale, hard=False, fair=False)
 
 
 def _above_zero(released: Tensor) -> Tensor:

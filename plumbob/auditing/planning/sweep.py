@@ -27,6 +27,8 @@ ORDER = (  # in which a plan lists them, and so the findings; defences that are 
     "dropout",
     "dp_sgd",
     "hide_model",
+    "dp_scores",
+    "randomised_response",
     "fake_gradients",
     "dp_gradients",
     "sparse_gradients",

@@ -8,18 +8,14 @@ again (cut at 0, then scaled to add up to 1).
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
-from plumbob import bundle
 from plumbob.defences.base import Defence
+from plumbob.defences.scores._secret_draws import MOST_REPEATS, secret_generator
 from plumbob.errors import BadInput, whole
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownDefences, KnownNoise
 from plumbob.protocols.base import Model, PredictionProtocol, Release
-
-MOST = 10_000  # questions about one row
 
 
 def as_scores(values: FloatArray) -> FloatArray:
@@ -47,13 +43,10 @@ class Noise(Defence):
         self.sigma = sigma
         self.clip = clip
         self.seed = seed
-        self.repeats = whole("noise: repeats", repeats, 1, MOST)
+        self.repeats = whole("noise: repeats", repeats, 1, MOST_REPEATS)
 
     def release(self, protocol: PredictionProtocol, model: Model, federation: Federation) -> Release | None:
-        # Mixed with the model, so that every trial of an audit has noise of its own.
-        marks = [bundle.digest(array) for array in model.arrays().values()]
-        words = hashlib.sha256(bundle.canonical([self.seed, marks]).encode()).digest()
-        rng = np.random.default_rng(np.frombuffer(words, dtype=np.uint32))
+        rng = secret_generator(self.seed, model)
 
         def answer(scores: FloatArray) -> FloatArray:
             out = scores + self.sigma * rng.standard_normal(scores.shape)

@@ -20,11 +20,13 @@ from plumbob.known_defences import (
     KnownCodebook,
     KnownDefence,
     KnownDefences,
+    KnownDpScores,
     KnownDropout,
     KnownHideModel,
     KnownLabelOnly,
     KnownNoise,
     KnownPurifier,
+    KnownRandomisedResponse,
     KnownRounding,
     KnownVerification,
 )
@@ -128,6 +130,30 @@ def test_a_noisy_score_below_zero_has_a_middle_above_it() -> None:
     middle = read.middle(torch.tensor([[1.1, -0.3], [0.5, 0.5]], dtype=torch.float64))
     assert ((middle > 0) & (middle < 1)).all()
     assert middle[1].tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_laplace_noise_is_read_by_its_likelihood() -> None:
+    """-2 log likelihood in units of the width, up to a constant; the middle is the mean of all scores, weighted by it."""
+    read = meaning(KnownDefences.of(KnownDpScores(5.0)))
+    assert read is not None
+    scores, told = np.array([[0.3, 0.7], [0.9, 0.1]]), np.array([[0.5, 0.6], [1.4, -0.2]])
+    likelihood = -np.abs(told - scores).sum(axis=1) / 0.4
+    assert -0.5 * misfit(read, scores, told) / read.width**2 == pytest.approx(likelihood)
+    grid = np.linspace(0, 1, 20_001)
+    weight = np.exp(-np.abs(told[:, :, None] - grid) / 0.4)
+    mean = (weight * grid).sum(axis=2) / weight.sum(axis=2)
+    middle = read.middle(torch.tensor(told)).numpy()
+    assert middle == pytest.approx(mean / mean.sum(axis=1, keepdims=True), abs=1e-4)
+
+
+def test_a_class_named_at_random_is_read_by_its_odds() -> None:
+    read = meaning(KnownDefences.of(KnownRandomisedResponse(2.0)))
+    assert read is not None
+    found = misfit(read, np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]), np.array([[1.0, 0.0, 0.0]] * 2))
+    assert found == pytest.approx([0.0, 2 * 2.0], abs=1e-4)
+    middle = read.middle(torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)).numpy()[0]
+    assert middle.sum() == pytest.approx(1.0)
+    assert middle[0] - middle[1] == pytest.approx(0.5 * (np.e**2 - 1) / (np.e**2 + 2))
 
 
 def test_scores_that_nobody_changed_have_no_other_meaning() -> None:

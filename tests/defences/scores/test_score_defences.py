@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from plumbob.defences import NoDefence
 from plumbob.defences.scores.codebook import Codebook, encode, make_codebook
+from plumbob.defences.scores.dp_scores import DpScores
 from plumbob.defences.scores.label_only import LabelOnly
 from plumbob.defences.scores.noise import Noise, as_scores
 from plumbob.defences.scores.purifier import Purifier, train
+from plumbob.defences.scores.randomised_response import RandomisedResponse, respond
 from plumbob.defences.scores.rounding import Rounding, round_down
 from plumbob.errors import BadInput
 from plumbob.known_defences import KnownNoise, KnownPurifier
@@ -73,6 +75,36 @@ def test_asking_k_times_leaves_noise_of_a_kth_of_the_variance(clip: bool) -> Non
 def test_one_question_draws_what_it_always_drew() -> None:
     assert np.array_equal(released(defended(Noise())), released(defended(Noise(repeats=1))))
     assert Noise(repeats=7).known()[KnownNoise].repeats == 7
+
+
+def test_laplace_noise_has_the_scale_of_the_budget() -> None:
+    """Mean absolute noise b = 2 / epsilon, whose own standard deviation is b; of k answers the mean has a kth of the variance."""
+    plain = released(defended(NoDefence()))
+    for epsilon in (0.1, 10.0):
+        noise = (released(defended(DpScores(epsilon=epsilon))) - plain).ravel() * epsilon / 2.0
+        assert abs(np.abs(noise).mean() - 1.0) < 4 / np.sqrt(len(noise))
+    often = (released(defended(DpScores(epsilon=10.0, repeats=100))) - plain).ravel() * 10.0 / 2.0
+    assert often.var() == pytest.approx(2.0 / 100, rel=0.3)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_a_class_is_named_as_often_as_the_budget_says(classes: int) -> None:
+    """p / q = e^epsilon, and no row's answer makes two rows more different than that."""
+    label = np.repeat(np.arange(classes), 4_000)
+    answers = respond(label, 1.0, classes, np.random.default_rng(0))
+    named = np.stack([answers[label == k].mean(axis=0) for k in range(classes)])
+    p, q = np.e / (np.e + classes - 1), 1 / (np.e + classes - 1)
+    assert named == pytest.approx(np.where(np.eye(classes) > 0, p, q), abs=4 * 0.5 / np.sqrt(4_000))
+
+
+def test_a_withheld_row_gets_no_answer() -> None:
+    model = LogisticRegression().fit(*_small())
+    for defence in (DpScores(), RandomisedResponse()):
+        release = defence.release(LogisticRegression(), model, None)  # type: ignore[arg-type]  # no rows are looked at
+        assert release is not None
+        out = release(np.array([[0.4, 0.6], [np.nan, np.nan]]), None)  # type: ignore[arg-type]
+        assert np.isfinite(out[0]).all()
+        assert np.isnan(out[1]).all()
 
 
 def test_clipping_makes_scores_of_anything() -> None:
