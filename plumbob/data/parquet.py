@@ -56,6 +56,7 @@ def _broken(path: Path, why: str = "") -> BadInput:
 def need(path: Path) -> int:
     """Bytes of memory to read the file as a table; where that is more than is free, they are not counted to the end."""
     room = memory.available()
+    _check_chunks(path)
     with opened(path) as stored:
         found = _need_of_metadata(path, stored.metadata)
         if found <= room:
@@ -64,10 +65,19 @@ def need(path: Path) -> int:
     return int(found if found > room or not texts.all else found + _texts_need(path, texts, room - found))
 
 
+def _check_chunks(path: Path) -> None:
+    """Refuse metadata that contradict themselves, before anyone asks for those of one column: there the library's error would
+    end the process. A reader looks at all of them, and of batches of no rows it reads no page."""
+    with opened(path, buffer_size=_HEADER) as stored:
+        columns = stored.metadata.num_columns
+        if columns > MOST_COLUMNS:
+            raise BadInput(f"'{shown(path)}' has {columns:,} columns; a table has at most {MOST_COLUMNS:,}")
+        for i in range(stored.num_row_groups):
+            next(stored.reader.iter_batches(0, [i], range(columns), use_threads=False), None)
+
+
 def _need_of_metadata(path: Path, about: Any) -> float:
     """Bytes of memory for numbers and for what is stored; how long texts are, no metadata tell."""
-    if about.num_columns > MOST_COLUMNS:
-        raise BadInput(f"'{shown(path)}' has {about.num_columns:,} columns; a table has at most {MOST_COLUMNS:,}")
     kinds = [about.schema.column(j) for j in range(about.num_columns)]
     found: float = BYTES_PER_ID * about.num_rows
     widths = [kind.length if kind.physical_type == _FIXED else 0 for kind in kinds]
@@ -155,6 +165,7 @@ def rows(path: Path) -> int:
 def batches(path: Path, rows: int, columns: list[str] | None) -> Iterator[pd.DataFrame]:
     """The table in batches of so many rows, each of which must fit in memory."""
     room = memory.available()
+    _check_chunks(path)
     with opened(path) as stored:
         _check_pages(path, stored.metadata)
         texts = _texts(stored.metadata, columns)

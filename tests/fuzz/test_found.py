@@ -15,6 +15,7 @@ import pytest
 
 from plumbob.auditing.planning.plan_file import make_plan, plan_from_text
 from plumbob.auditing.running.finding import read_findings
+from plumbob.data import parquet
 from plumbob.data.files import read_frame
 from plumbob.data.prepare import prepare
 from plumbob.errors import LONGEST, BadInput
@@ -97,6 +98,17 @@ def test_text_in_parquet_that_is_not_utf_8(tmp_path: Path) -> None:
     data = (tmp_path / "t.parquet").read_bytes()
     (tmp_path / "t.parquet").write_bytes(data.replace(b"once", b"on\xa1e"))
     assert "the text of column 1 is not UTF-8" in refused(read_frame, tmp_path / "t.parquet")
+
+
+def test_parquet_whose_statistics_contradict_its_schema(tmp_path: Path) -> None:
+    """The library ended the process over a column that the schema says is never null, and the statistics that it may be."""
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1, 2]}), tmp_path / "t.parquet")
+    data = (tmp_path / "t.parquet").read_bytes()
+    optional, required = b"\x25\x02\x18\x01a", b"\x25\x00\x18\x01a"
+    assert data.count(optional) == 1
+    (tmp_path / "t.parquet").write_bytes(data.replace(optional, required))
+    for read in (read_frame, parquet.need, lambda path: list(parquet.batches(path, 10, None))):
+        assert "is not a readable Parquet file" in refused(read, tmp_path / "t.parquet")
 
 
 def test_whole_numbers_beyond_floats() -> None:
