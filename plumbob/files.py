@@ -172,6 +172,27 @@ def users_paths() -> Iterator[None]:
         raise BadInput("a path contains a zero byte, and no file has such a name; check the path") from error
 
 
+@contextmanager
+def reading(what: str, missing: str) -> Iterator[None]:
+    """A file that a user named: whatever its path or its bytes are wrong with becomes one sentence about `what`.
+
+    >>> with reading("the list a.txt", "no list at a.txt"):
+    ...     read_text("a.txt")
+    Traceback (most recent call last):
+    plumbob.errors.BadInput: no list at a.txt
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BadInput(missing) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{what} is not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise wrong_path(error) or BadInput(f"{what} cannot be read") from error
+    except ValueError as error:
+        raise BadInput(f"{what} cannot be read: no file has such a name") from error
+
+
 def write_whole(path: Path, content: str | bytes, *, durable: bool = False, private: bool = False) -> None:
     """Write text (UTF-8) or bytes atomically. `durable` waits for the disk; leftovers of a killed process are overwritten.
     What is `private` can be read by its owner only, whatever the umask says and whoever could read what was there before.

@@ -141,13 +141,26 @@ class WatchedModel(Model):
         return self.inner.part(columns)
 
 
-class Watched(PredictionProtocol):
-    """Another protocol, whose models come with the scores of their training rows."""
+class OtherwiseTrained(PredictionProtocol):
+    """Another protocol with a `fit` of its own. Predictions are exchanged as ever, under the inner protocol's name, so that
+    attacks and transcripts see no other protocol."""
 
     def __init__(self, inner: PredictionProtocol) -> None:
         self.inner = inner
-        # It speaks under the inner protocol's name, so that attacks and transcripts see no other protocol.
         self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]  # of this one only
+
+    def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
+        return self.inner.answer(party, part, rows)
+
+    def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
+        return self.inner.combine(model, answers, columns)
+
+    def collector(self, active: str) -> str:
+        return self.inner.collector(active)
+
+
+class Watched(OtherwiseTrained):
+    """Another protocol, whose models come with the scores of their training rows."""
 
     def fit(
         self,
@@ -160,14 +173,8 @@ class Watched(PredictionProtocol):
         model = self.inner.fit(values, label, classes, rng, blocks)
         return WatchedModel(model, model.scores(values))
 
-    def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
-        return self.inner.answer(party, part, rows)
-
     def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
-        return self.inner.combine(model.inner if isinstance(model, WatchedModel) else model, answers, columns)
-
-    def collector(self, active: str) -> str:
-        return self.inner.collector(active)
+        return super().combine(model.inner if isinstance(model, WatchedModel) else model, answers, columns)
 
     def __repr__(self) -> str:
         return f"Watched({self.inner!r})"

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 from plumbob.errors import BadInput
-from plumbob.files import read_regular, shown, wrong_path
+from plumbob.files import read_regular, reading, shown
 from plumbob.formats.onnx_file import read_onnx
 from plumbob.formats.own_model import OwnModel
 from plumbob.formats.sklearn_estimators import read_pickle, read_skops
@@ -69,11 +69,6 @@ def digest_of(path: Path) -> str:
 
 def _bytes(path: Path) -> bytes:
     """All bytes of a regular file of the size that a model may have."""
-    try:
-        return read_regular(path, f"model '{path.name}'", most=LARGEST)
-    except FileNotFoundError as error:
-        raise BadInput(f"no model file at {shown(path)}") from error
-    except OSError as error:
-        raise wrong_path(error) or BadInput(f"model '{shown(path.name)}' cannot be read") from error
-    except ValueError as error:
-        raise BadInput(f"model '{shown(path.name)}' cannot be read: no file has such a name") from error
+    what = f"model '{shown(path.name)}'"
+    with reading(what, f"no model file at {shown(path)}"):
+        return read_regular(path, what, most=LARGEST)

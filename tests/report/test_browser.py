@@ -1,12 +1,11 @@
 """The page in a real browser: it draws, sorts, fits a phone, follows dark mode, prints, and fetches nothing."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from plumbob.auditing.concluding.conclusion import NO_ATTACK, conclude
 from plumbob.auditing.concluding.untried import Gap
@@ -21,17 +20,9 @@ from plumbob.report.page import About, render
 from plumbob.report.pictures import png
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS
+from tests.browser import chromium
 from tests.report import samples
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 GATE = Gate.parse("max_gain<0.5 and exact_columns==0")
 SHEET = png(np.full((160, 700, 3), 90, dtype=np.uint8))
 GAPS = (
@@ -61,13 +52,8 @@ KINDS: dict[str, Callable[[], list[Finding]]] = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no chromium on this machine")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
-        yield browser
-        browser.close()
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ equations fix a row there is one answer, and no generator is asked.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -125,7 +125,7 @@ def fitted_prior(
     rows = thinned(told, most)
     if trust == 0.0 or len(rows) < 2:
         return prior
-    return learnt(prior, system, view.own[rows], parts[rows], answers[rows], trust)
+    return learnt(prior, LearningRows(system, view.own[rows], parts[rows], answers[rows], trust))
 
 
 def trust_in_learning(view: View, answers: FloatArray, told: NDArray[np.intp], rng: np.random.Generator) -> float:
@@ -187,42 +187,40 @@ def means_from_weights(view: View, means: FloatArray) -> tuple[FloatArray, float
     return expected_means(marks, view, means)
 
 
-def learnt(
-    first: ColumnPrior,
-    system: NonlinearEquations,
-    own: FloatArray,
-    parts: FloatArray,
-    answers: FloatArray,
-    trust: float,
-) -> ColumnPrior:
+@dataclass(frozen=True)
+class LearningRows:
+    """What a prior is learnt from: equations, and of each row the own cells, their components and the scores' answers."""
+
+    system: NonlinearEquations
+    own: FloatArray
+    parts: FloatArray
+    answers: FloatArray
+    trust: float
+
+
+def learnt(first: ColumnPrior, seen: LearningRows) -> ColumnPrior:
     """The prior that makes the linearised equations of all rows likely, pulled to the first one."""
     prior = first
-    state = start(prior.rows(parts), prior.covariance, answers.shape[1])
+    state = start(prior.rows(seen.parts), prior.covariance, seen.answers.shape[1])
     for step in range(LEARNING_ROUNDS):
         loose = tolerance(step, LEARNING_ROUNDS)
-        centres = prior.rows(parts)
-        state = advance(state, prior.covariance, system, own, centres, answers, loose)
+        centres = prior.rows(seen.parts)
+        state = advance(state, prior.covariance, seen.system, seen.own, centres, seen.answers, loose)
         if step >= 2:
-            prior = improved(prior, first, state, system, own, parts, answers, trust)
+            prior = improved(prior, first, state, seen)
     return prior
 
 
-def improved(
-    prior: ColumnPrior,
-    first: ColumnPrior,
-    state: NewtonState,
-    system: NonlinearEquations,
-    own: FloatArray,
-    parts: FloatArray,
-    answers: FloatArray,
-    trust: float,
-) -> ColumnPrior:
+def improved(prior: ColumnPrior, first: ColumnPrior, state: NewtonState, seen: LearningRows) -> ColumnPrior:
     """One round: mean and slope by generalised least squares, covariance by EM."""
-    count, columns = len(parts), parts.shape[1]
+    parts, trust = seen.parts, seen.trust
+    count, columns = parts.shape
     unknown = len(prior.mean)
     centres = prior.rows(parts)
     bent = (
-        answers - system.differences(own, centres) - (state.targets - np.einsum("nmd,nd->nm", state.tangents, centres))
+        seen.answers
+        - seen.system.differences(seen.own, centres)
+        - (state.targets - np.einsum("nmd,nd->nm", state.tangents, centres))
     )
     scaled = state.tangents @ prior.covariance
     gram = scaled @ state.tangents.transpose(0, 2, 1) + (state.noise + BEND * bent**2)[:, :, None] * np.eye(

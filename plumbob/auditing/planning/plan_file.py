@@ -14,7 +14,7 @@ from plumbob.attacks import attacks
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import PATHS, Plan
 from plumbob.errors import BadInput, suggest
-from plumbob.files import read_text, shown, wrong_path
+from plumbob.files import read_text, reading, shown
 from plumbob.formats import digest_of, read_model
 from plumbob.trust import NO_CODE, Trust
 
@@ -45,16 +45,9 @@ class _PlainLoader(yaml.SafeLoader):
 
 def read_plan(path: Path, *, trust: Trust = NO_CODE, look: bool = True) -> Plan:
     """A plan from a YAML file; its paths are relative to the file's folder. Without `look`, no file it names is opened."""
-    try:
-        text = read_text(path, f"the plan {shown(path)}", most=PLAN_LIMIT)
-    except FileNotFoundError as error:
-        raise BadInput(f"no plan file at {shown(path)}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"the plan {shown(path)} is not UTF-8 text; save it as UTF-8") from error
-    except OSError as error:
-        raise wrong_path(error) or BadInput(f"the plan {shown(path)} cannot be read") from error
-    except ValueError as error:
-        raise BadInput(f"the plan {shown(path)} cannot be read: no file has such a name") from error
+    what = f"the plan {shown(path)}"
+    with reading(what, f"no plan file at {shown(path)}"):
+        text = read_text(path, what, most=PLAN_LIMIT)
     return plan_from_text(text, str(path), path.parent, trust=trust, look=look)
 
 

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from plumbob.bundle import Array
-from plumbob.defences.base import Defence
+from plumbob.defences.base import Defence, OtherwiseTrained
 from plumbob.defences.guarantee import SHARED_HAZARDS, Guarantee
 from plumbob.errors import BadInput
-from plumbob.federation import FloatArray, IntArray, Party
+from plumbob.federation import FloatArray, IntArray
 from plumbob.lazy_imports import dp_accounting, nn, opacus, torch
-from plumbob.protocols.base import Model, PredictionProtocol, Protocol, all_classes
+from plumbob.protocols.base import Model, Protocol, all_classes
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.scores.neural_network import Network, NeuralNetwork
 
@@ -76,15 +75,14 @@ def sizes_of(rows: int, batch: int, epochs: int) -> tuple[float, int]:
     return rate, max(1, round(epochs / rate))
 
 
-class PrivateTraining(PredictionProtocol):
-    """Logistic regression or a neural network, trained with DP-SGD; predictions are exchanged as ever."""
+class PrivateTraining(OtherwiseTrained):
+    """Logistic regression or a neural network, trained with DP-SGD."""
 
     def __init__(
         self, inner: LogisticRegression | NeuralNetwork, epsilon: float, delta: float | None, clip: float, epochs: int
     ) -> None:
-        self.inner, self.epsilon, self.delta, self.clip, self.epochs = inner, epsilon, delta, clip, epochs
-        # It speaks under the inner protocol's name, so that attacks and transcripts see no other protocol.
-        self.name, self.summary, self.by_party = inner.name, inner.summary, inner.by_party  # type: ignore[misc]  # of this one only
+        super().__init__(inner)
+        self.epsilon, self.delta, self.clip, self.epochs = epsilon, delta, clip, epochs
 
     def fit(
         self,
@@ -109,15 +107,6 @@ class PrivateTraining(PredictionProtocol):
             return Network(tuple(w for w, _ in layers), tuple(b for _, b in layers))
         weights, bias = layers[0]
         return LinearModel(weights - weights.mean(axis=1, keepdims=True), bias - bias.mean())
-
-    def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
-        return self.inner.answer(party, part, rows)
-
-    def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
-        return self.inner.combine(model, answers, columns)
-
-    def collector(self, active: str) -> str:
-        return self.inner.collector(active)
 
     def __repr__(self) -> str:
         return f"PrivateTraining({self.inner!r}, {self.epsilon}, {self.delta}, {self.clip}, {self.epochs})"

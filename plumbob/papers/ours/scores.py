@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.open_data import open_source
 from plumbob.auditing.running.run import generator
 from plumbob.data import registry
@@ -28,6 +31,15 @@ SCORES_DATA = ("satellite", "robot", "bank", "drive")
 SCORES_UNKNOWN = (0.3, 0.5, 0.9)
 
 
+def by_unknown(
+    asked: dict[str, Any], shares: Sequence[float], trials: int, seed: int
+) -> Mapping[float, Sequence[Finding]]:
+    """The findings of a plan, share by share of unknown columns; floors only, for attacks are compared with attacks."""
+    plan = make_plan(asked | {"unknown": list(shares), "trials": trials, "seed": seed, "ceiling": False}).filled()
+    found = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
+    return group(found, lambda f: round(f.unknown, 6))
+
+
 def half_of_esa(scale: Scale, seed: int) -> CheckResult:
     """Our solvers against ESA on the same views, on ten random splits of the columns.
 
@@ -37,20 +49,14 @@ def half_of_esa(scale: Scale, seed: int) -> CheckResult:
     measured: dict[str, object] = {}
     answers = []
     for data in SCORES_DATA:
-        plan = make_plan(
-            {
-                "data": {"name": data} | ({"sample": 2_000} if scale == "smoke" else {}),
-                "protocols": ["logistic_regression"],
-                "attacks": ["equation_solving", "posterior_mean", STRONGEST],
-                "unknown": list(SCORES_UNKNOWN),
-                "trials": trials,
-                "rows": 300 if scale == "smoke" else 2_000,
-                "seed": seed,
-                "ceiling": False,
-            }
-        ).filled()
-        findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
-        for share, found in zip(SCORES_UNKNOWN, group(findings, lambda f: round(f.unknown, 6)).values(), strict=True):
+        asked = {
+            "data": {"name": data} | ({"sample": 2_000} if scale == "smoke" else {}),
+            "protocols": ["logistic_regression"],
+            "attacks": ["equation_solving", "posterior_mean", STRONGEST],
+            "rows": 300 if scale == "smoke" else 2_000,
+        }
+        by_share = by_unknown(asked, SCORES_UNKNOWN, trials, seed)
+        for share, found in zip(SCORES_UNKNOWN, by_share.values(), strict=True):
             error = {
                 a: float(np.mean([f.score.error for f in found if f.attack == a]))
                 for a in dict.fromkeys(f.attack for f in found)
@@ -77,21 +83,14 @@ def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, se
     measured: dict[str, object] = {}
     answers, figures, empty = [], [], []
     for data in ("robot",) if scale == "smoke" else SCORES_DATA:
-        plan = make_plan(
-            {
-                "data": {"name": data, "sample": 1_000 if scale == "smoke" else 12_000},
-                "protocols": [protocol],
-                "attacks": [*rivals, ours],
-                "unknown": list(ratios),
-                "trials": trials,
-                "rows": 150 if scale == "smoke" else 1_000,
-                "seed": seed,
-                "ceiling": False,
-            }
-        ).filled()
-        findings = run(plan, open_source(plan.data, seed), workers=os.cpu_count() or 1)
+        asked = {
+            "data": {"name": data, "sample": 1_000 if scale == "smoke" else 12_000},
+            "protocols": [protocol],
+            "attacks": [*rivals, ours],
+            "rows": 150 if scale == "smoke" else 1_000,
+        }
         curves: dict[str, list[float]] = {}
-        for share, found in group(findings, lambda f: round(f.unknown, 6)).items():
+        for share, found in by_unknown(asked, ratios, trials, seed).items():
             r2 = {a: [f.score.r2 for f in found if f.attack == a] for a in dict.fromkeys(f.attack for f in found)}
             means = {attack: float(np.mean(values)) for attack, values in r2.items()}
             seconds = float(np.mean([f.seconds for f in found if f.attack == ours]))

@@ -23,6 +23,7 @@ from plumbob.protocols.shared.trees import Forest
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript
+from tests.attacks.scores.told import beats_own_means, r2, with_and_without_rows
 from tests.worlds import built_in, made_table, transcript, world
 
 
@@ -35,10 +36,6 @@ def guess(view: View) -> np.ndarray:
 def forest_world(name: str, unknown: float, seed: int = 0) -> Transcript:
     federation = split_at_random(built_in(name), unknown, np.random.default_rng(seed))
     return transcript(RandomForest(trees=60), federation, seed)
-
-
-def r2(values: np.ndarray, truth: np.ndarray) -> float:
-    return float(1 - np.mean((values - truth) ** 2) / truth.var(axis=0).mean())
 
 
 def completed(view: View, values: np.ndarray) -> np.ndarray:
@@ -115,15 +112,11 @@ def test_better_than_guesses_without_scores_on_digits() -> None:
     """Below the best constant, which no attacker knows, but above what own columns give."""
     log = forest_world("digits", 0.3)
     view = cut(log, LUO2021)
-    truth = truth_of(log, view).values
-    baselines = (np.full_like(truth, view.own.mean()), np.broadcast_to(view.own.mean(1, keepdims=True), truth.shape))
-    assert r2(guess(view), truth) > max(r2(baseline, truth) for baseline in baselines)
+    assert beats_own_means(guess(view), log, view)
 
 
 def test_auxiliary_rows_help() -> None:
-    log = forest_world("breast", 0.5)
-    truth = truth_of(log, cut(log, LUO2021)).values
-    without, having = (r2(guess(cut(log, THREATS[threat])), truth) for threat in ("active", "active-auxiliary"))
+    without, having = with_and_without_rows(guess, forest_world("breast", 0.5))
     assert having > max(without, 0.5)
 
 

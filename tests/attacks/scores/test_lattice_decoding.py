@@ -42,6 +42,17 @@ def exact_rows(log: Transcript) -> float:
     return float((np.abs(guess(view) - truth_of(log, view).values) < 1e-6).all(axis=1).mean())
 
 
+def rounded(table: Table, digits: int) -> Transcript:
+    """Four of its columns are hidden, and scores are released with so many digits."""
+    federation = split_at_random(table, 4, np.random.default_rng(0))
+    train, rest = halves(federation.label, np.random.default_rng(1))
+    trainer, target = federation.rows(train), federation.rows(rest)
+    defence, protocol = defence_named("rounding", digits=digits), LogisticRegression()
+    model = protocol.fit(trainer.values, trainer.label, 3, np.random.default_rng(2))
+    release = defence.release(protocol, model, target)
+    return predict(protocol, model, target, trainer, release=release, defence=defence.known())
+
+
 @pytest.mark.parametrize("unknown", [3, 5, 7])
 def test_more_columns_than_equations_are_recovered_to_the_last_row(unknown: int) -> None:
     assert exact_rows(world(table=on_grid(100), unknown=unknown)) == 1.0
@@ -98,25 +109,12 @@ def test_too_fine_a_grid_is_not_claimed() -> None:
 @pytest.mark.parametrize(("digits", "least", "most"), [(10, 0.85, 1.0), (2, 0.0, 0.02)])
 def test_rounding_must_be_coarse_to_help(digits: int, least: float, most: float) -> None:
     """Ten digits still tell whole rows; two do not."""
-    federation = split_at_random(on_grid(50, rows=600), 4, np.random.default_rng(0))
-    train, rest = halves(federation.label, np.random.default_rng(1))
-    trainer, target = federation.rows(train), federation.rows(rest)
-    defence, protocol = defence_named("rounding", digits=digits), LogisticRegression()
-    model = protocol.fit(trainer.values, trainer.label, 3, np.random.default_rng(2))
-    release = defence.release(protocol, model, target)
-    share = exact_rows(predict(protocol, model, target, trainer, release=release, defence=defence.known()))
-    assert least <= share <= most
+    assert least <= exact_rows(rounded(on_grid(50, rows=600), digits)) <= most
 
 
 @pytest.mark.parametrize("digits", [4, 5, 6, 7])
 def test_what_is_told_is_right_also_between_too_few_and_enough_digits(digits: int) -> None:
-    federation = split_at_random(on_grid(60, rows=1_200), 4, np.random.default_rng(0))
-    train, rest = halves(federation.label, np.random.default_rng(1))
-    trainer, target = federation.rows(train), federation.rows(rest)
-    defence, protocol = defence_named("rounding", digits=digits), LogisticRegression()
-    model = protocol.fit(trainer.values, trainer.label, 3, np.random.default_rng(2))
-    release = defence.release(protocol, model, target)
-    log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
+    log = rounded(on_grid(60, rows=1_200), digits)
     view, system = cut(log, LUO2021), equations(cut(log, LUO2021))
     right, errors = answers(view, system)
     rows = np.flatnonzero(np.isfinite(errors).all(axis=1))

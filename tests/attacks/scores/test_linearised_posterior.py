@@ -13,8 +13,9 @@ from plumbob.attacks.scores._column_prior import components, expected_means
 from plumbob.attacks.scores.linearised_posterior import LinearisedPosterior, solved_rows
 from plumbob.protocols.scores.neural_network import Network, NeuralNetwork
 from plumbob.scoring.score import truth_of
-from plumbob.threats import LUO2021, THREATS, View, cut
+from plumbob.threats import LUO2021, View, cut
 from plumbob.transcript import Transcript
+from tests.attacks.scores.told import beats_own_means, r2, with_and_without_rows
 from tests.worlds import built_in, made_table, transcript, world
 
 
@@ -22,10 +23,6 @@ def guess(view: View) -> np.ndarray:
     values = LinearisedPosterior().run(view, np.random.default_rng(0)).values
     assert values is not None
     return values
-
-
-def r2(values: np.ndarray, truth: np.ndarray) -> float:
-    return float(1 - np.mean((values - truth) ** 2) / truth.var(axis=0).mean())
 
 
 def network_world(name: str, unknown: float, seed: int = 0) -> Transcript:
@@ -104,15 +101,11 @@ def test_with_two_classes_better_than_guesses_without_scores() -> None:
     """One equation for nine columns: below the best constant, which no attacker knows, but above what own columns give."""
     log = network_world("breast", 0.3)
     view = cut(log, LUO2021)
-    truth = truth_of(log, view).values
-    baselines = (np.full_like(truth, view.own.mean()), np.broadcast_to(view.own.mean(1, keepdims=True), truth.shape))
-    assert r2(guess(view), truth) > max(r2(baseline, truth) for baseline in baselines)
+    assert beats_own_means(guess(view), log, view)
 
 
 def test_auxiliary_rows_help() -> None:
-    log = network_world("breast", 0.5)
-    truth = truth_of(log, cut(log, LUO2021)).values
-    without, having = (r2(guess(cut(log, THREATS[threat])), truth) for threat in ("active", "active-auxiliary"))
+    without, having = with_and_without_rows(guess, network_world("breast", 0.5))
     assert having > max(without, 0.5)
 
 
