@@ -42,6 +42,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import Dropped
 from plumbob.files import open_regular, read_regular, read_text, real, write_whole
 from plumbob.files import shown as short
+from plumbob.known_defences import KnownDefences
 from plumbob.os_specific import lock
 from plumbob.report import assessment, page
 from plumbob.report import notebook as shown
@@ -193,7 +194,8 @@ def _opened(
     plan = _plan(plan, trust).filled()
     plan.check_trust(trust)
     source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust=trust)
-    plan = plan if source.recorded is None else plan.of_recording(source.recorded.protocol)
+    log = source.recorded
+    plan = plan if log is None else plan.of_recording(log.protocol, KnownDefences.sealed_in(log).names)
     check_fit(plan, source)
     return plan, source
 

@@ -7,6 +7,8 @@ so a class can be renamed and given settings without changing a number that was 
 is not what the class did before it had it, the word says what that was, and the setting is written where it differs from this:
 
     identity = "GradientInversion(loss, steps, rate, finish, box=False)"
+
+Settings that are `unseeded` are not written: the same draws are made whatever they are, so that two findings differ by them alone.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class Identified:
     identity: ClassVar[str] = ""  # the fixed word and the settings that are always written; else the name and none
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})  # by name; tests run the `small` ones
     sources: ClassVar[Mapping[str, Source]] = MappingProxyType({})  # where the default of each setting comes from
+    unseeded: ClassVar[tuple[str, ...]] = ()  # settings that are not written, unless `identity` lists them
 
     @classmethod
     def preset(cls, name: str) -> Self:
@@ -58,7 +61,7 @@ class Identified:
         always = [key for key, sign, _ in named if not sign]
         before = {key: ast.literal_eval(value) for key, sign, value in named if sign}
         settings, usual = self.settings, _defaults(cast(Hashable, type(self))) | before
-        later = [key for key in settings if key not in always and settings[key] != usual.get(key)]
+        later = [key for key in settings if key not in (*always, *self.unseeded) and settings[key] != usual.get(key)]
         return f"{word}({', '.join(f'{key}={_word(settings[key])}' for key in (*always, *later))})"
 
     def __repr__(self) -> str:

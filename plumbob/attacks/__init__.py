@@ -15,7 +15,7 @@ from plumbob.attacks.base import Attack, Branches, Guess
 from plumbob.registry import Registry, class_of, classes_in, exported, make
 from plumbob.setting_types import typed
 
-__all__ = ["ATTACKS", "Attack", "Branches", "Guess", "attack_called", "attack_named", "attacks", "name_of"]
+__all__ = ["ATTACKS", "Attack", "Branches", "Guess", "attack_called", "attack_named", "attacks", "knowing", "name_of"]
 
 ATTACKS: Registry[type[Attack]] = Registry(
     "attack",
@@ -33,6 +33,11 @@ def attack_named(name: str, /, **settings: object) -> Attack:
     """One attack with the given settings, the rest at their defaults."""
     made: Attack = make(ATTACKS, name, **typed(f"attack '{name}'", ATTACKS.named(name), settings))
     return made
+
+
+def knowing(name: str, /, **settings: object) -> Attack:
+    """One attack by an attacker who knows the defences in place, where that makes a difference to it."""
+    return attack_named(name, **({"adaptive": True} if ATTACKS.named(name).knows else {}), **settings)
 
 
 def name_of(title: str) -> str:

@@ -1,8 +1,13 @@
-"""What every attack is: a view in, a guess out, and a statement of what it needs."""
+"""What every attack is: a view in, a guess out, and a statement of what it needs.
+
+An attack that accounts for defences names them in `knows` and has the setting `adaptive`. Where that is off it attacks what the
+defence let through, as if no defence were in place: whatever it does, it does with `seen(view)`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar, overload
 
@@ -12,6 +17,7 @@ from numpy.typing import NDArray
 from plumbob.federation import FloatArray, IntArray
 from plumbob.identity import Identified, Workload
 from plumbob.kinds import COLUMNS, Kind
+from plumbob.known_defences import KnownDefence, KnownDefences
 from plumbob.threats import Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
@@ -107,6 +113,9 @@ class Attack(Identified, ABC):
     addresses: ClassVar[tuple[Kind, ...]] = COLUMNS  # kinds of targets in which it would see a leak
     nist: ClassVar[str] = DATA_RECONSTRUCTION  # its kind among the privacy attacks of NIST AI 100-2
     changes_messages: ClassVar[bool] = False  # whether its party hides something in what it sends
+    knows: ClassVar[tuple[type[KnownDefence], ...]] = ()  # defences that it accounts for where it is `adaptive`
+    unseeded = ("adaptive",)  # who knows and who does not draw the same numbers
+    adaptive: bool  # a setting of those that know any
     # Of what its seconds are made, by name in `auditing/costing/cost.py`.
     cost_terms: ClassVar[tuple[str, ...]] = ("1", "n", "n d", "n u^2", "n w")
     workload: ClassVar[Workload] = "networks"
@@ -114,6 +123,18 @@ class Attack(Identified, ABC):
     @abstractmethod
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         """The guess this view allows. Uses nothing else."""
+
+    def seen(self, view: View) -> View:
+        """The view as this attacker reads it: nothing is known of defences, unless it is `adaptive`."""
+        return view if self.adaptive else replace(view, defence=KnownDefences())
+
+    def accounts_for(self, defences: Collection[str]) -> tuple[str, ...]:
+        """Those of the defences in place of which knowing makes a difference to it."""
+        return tuple(kind.name for kind in self.knows if kind.name in defences)
+
+    def unaware_of(self, defences: Collection[str]) -> tuple[str, ...]:
+        """Those that it could account for and, not being adaptive, does not: what it fails to find then means nothing."""
+        return () if not self.knows or self.adaptive else self.accounts_for(defences)
 
     def why_not(self, protocol: str, threat: Threat) -> str | None:
         """None where the attack applies, else the reason in words."""

@@ -14,6 +14,7 @@ BASELINES = {
     "best_constant": "best constant",
     "random_path": "random path",
 }
+ATTACKERS = {"adaptive=True": "knows the defence", "adaptive=False": "does not know the defence"}
 LONGEST = 80  # characters of a name that are shown
 
 
@@ -29,7 +30,13 @@ def short(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """The name of an attack or protocol, as words."""
+    """The name of an attack or protocol, as words.
+
+    >>> label("gradient_inversion (adaptive=False)")
+    'gradient inversion (does not know the defence)'
+    """
+    for setting, words in ATTACKERS.items():
+        name = name.replace(setting, words)
     return short(name.replace("_", " "))
 
 

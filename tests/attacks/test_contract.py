@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 from plumbob.attacks import ATTACKS, Attack, Guess
 from plumbob.federation import Table
+from plumbob.known_defences import KnownDefence, KnownDefences
 from plumbob.protocols import PROTOCOLS
+from plumbob.registry import settable
 from plumbob.scoring.score import score, truth_of
 from plumbob.targets.xgboost.xgboost_columns import installed
 from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
@@ -60,6 +63,16 @@ def numbers(guess: Guess) -> bytes:
 
 def guess(name: str, view: View, seed: int = 5) -> Guess:
     return SMALL[name].run(view, np.random.default_rng(seed))
+
+
+def every_defence() -> KnownDefences:
+    """Everything that can be known of defences, all at once."""
+    number = {"int": 1, "float": 0.5, "bool": True}
+    known = [
+        kind(**{one.name: number[str(one.type)] for one in fields(kind) if one.default is MISSING})
+        for kind in KnownDefence.__subclasses__()
+    ]
+    return KnownDefences.of(*known)
 
 
 @cache
@@ -166,6 +179,25 @@ def test_withheld_scores_are_no_message(name: str, protocol: str, threat: str) -
         assert np.isfinite(made.values).all()
     if made.branches is not None:
         assert made.branches.candidates[3] >= guess(name, view).branches.candidates[3]
+
+
+@pytest.mark.parametrize(("name", "protocol", "threat"), {p.values[0]: p for p in reversed(PAIRS)}.values())
+def test_who_does_not_know_the_defence_guesses_as_if_there_were_none(name: str, protocol: str, threat: str) -> None:
+    """Whatever stands in the view of defences. What an attack without the setting makes of it, is that it cannot attack."""
+    from dataclasses import replace
+
+    kind = ATTACKS[name]
+    unaware = kind(**(dict(kind.presets.get("small", {})) | ({"adaptive": False} if kind.knows else {})))
+    view, plain = first(name, protocol, threat)
+    made = unaware.run(replace(view, defence=every_defence()), np.random.default_rng(5))
+    if kind.knows:
+        assert made.untried == plain.untried
+    assert numbers(made) == numbers(plain) or (made.untried and not kind.knows)
+
+
+@pytest.mark.parametrize("name", list(SMALL))
+def test_an_attack_that_knows_defences_has_the_setting_and_no_other_has(name: str) -> None:
+    assert ("adaptive" in settable(ATTACKS[name])) == bool(ATTACKS[name].knows)
 
 
 @pytest.mark.parametrize("name", list(SMALL))

@@ -138,7 +138,10 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
         "data": {"name": "digits", "sample": 400},
         "unknown": 0.1,
         "protocols": "logistic_regression",
-        "attacks": ["equation_solving", "shadow_inversion"],
+        "attacks": [
+            {"name": "equation_solving", "settings": {"adaptive": False}},
+            {"name": "shadow_inversion", "settings": {"adaptive": True}},
+        ],
         "defences": "sweep",
         "trials": 2,
         "rows": 100,

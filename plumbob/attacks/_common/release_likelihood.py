@@ -74,6 +74,15 @@ def squared(scores: Tensor, others: Tensor) -> Tensor:
     return ((scores - others) ** 2).sum(dim=1)
 
 
+SCORE_RELEASES = (
+    KnownLabelOnly,
+    KnownCodebook,
+    KnownPurifier,
+    KnownRounding,
+    KnownNoise,
+)  # whose meaning is known here
+
+
 def meaning(defence: KnownDefences) -> Meaning | None:
     """What a known defence says of scores; None if it left them as they were."""
     response, private = defence.get(KnownRandomisedResponse), defence.get(KnownDpScores)

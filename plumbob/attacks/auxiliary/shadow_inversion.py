@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from plumbob.attacks._common.differentiable_models import SQUASH, layered
-from plumbob.attacks._common.release_likelihood import Meaning, meaning
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Meaning, meaning
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores.gradient_inversion import (
     InversionLoss,
@@ -51,6 +51,7 @@ class ShadowInversion(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "split_models")
     requires = (AuxiliaryRows,)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # a stand-in model, then as gradient inversion
     presets = {"small": {"fitting": 60, "steps": 40, "finish": 5}}
 
@@ -66,6 +67,7 @@ class ShadowInversion(Attack):
         steps: Count = 300,
         rate: Positive = 0.01,
         finish: Count = 20,
+        adaptive: bool = False,
     ) -> None:
         check_search(loss, steps, rate, finish)
         if structure is not None and any(width < 1 for width in structure):
@@ -83,8 +85,10 @@ class ShadowInversion(Attack):
         self.steps = steps
         self.rate = rate
         self.finish = finish
+        self.adaptive = adaptive
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         if view.auxiliary is None or view.auxiliary_scores is None:
             raise BadInput("shadow inversion needs auxiliary rows and their scores")
         scores = np.asarray(view.received("scores"), dtype=np.float64)

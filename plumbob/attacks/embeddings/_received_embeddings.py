@@ -18,9 +18,9 @@ from plumbob.known_defences import (
 )
 from plumbob.threats import View
 
+ADDED_NOISE = (KnownGaussianMasking, KnownQuantisedEmbeddings)
 BLURRING = (
-    KnownGaussianMasking,
-    KnownQuantisedEmbeddings,
+    *ADDED_NOISE,
     KnownMasquerade,
     KnownRankReduction,
     KnownDeeperCut,

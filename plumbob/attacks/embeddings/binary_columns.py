@@ -20,7 +20,7 @@ from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.embeddings._embedding_span import NOISE_TIMES_TO_COUNT, EmbeddingSpan, rounding
 from plumbob.attacks.embeddings._lifted_null_space import diagonal, lift, rounded
 from plumbob.attacks.embeddings._meet_in_the_middle import reach, search
-from plumbob.attacks.embeddings._received_embeddings import Embedding, blurred, embeddings
+from plumbob.attacks.embeddings._received_embeddings import BLURRING, Embedding, blurred, embeddings
 from plumbob.attacks.embeddings._smallest_columns import atoms
 from plumbob.attacks.embeddings._two_valued_ascent import cuts
 from plumbob.errors import BadInput, boolean
@@ -73,15 +73,18 @@ class BinaryColumns(Attack):
     paper = "plumbob"
     protocols = ("split_network",)
     addresses = (Kind.TWO_VALUED,)
+    knows = BLURRING
 
-    def __init__(self, affine: bool = True, values: tuple[float, ...] = (0.0, 1.0)) -> None:
+    def __init__(self, affine: bool = True, values: tuple[float, ...] = (0.0, 1.0), adaptive: bool = True) -> None:
         self.affine = boolean("affine", affine)
+        self.adaptive = boolean("binary_columns: adaptive", adaptive)
         good = isinstance(values, list | tuple) and all(isinstance(v, int | float) and np.isfinite(v) for v in values)
         if not good or len(set(values)) < 2:
             raise BadInput(f"values: expected at least two different numbers, got {values!r}")
         self.values = tuple(sorted(float(value) for value in set(values)))
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         columns = len(view.unknown) if blurred(view) else 0
         parts = [(one.sender, self.found(one, columns, rng)) for one in embeddings(view)]
         words = [f"{sender + ': ' if sender else ''}{part.words}" for sender, part in parts]

@@ -15,7 +15,7 @@ import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
-from plumbob.attacks.embeddings._received_embeddings import Embedding, embeddings
+from plumbob.attacks.embeddings._received_embeddings import ADDED_NOISE, Embedding, embeddings
 from plumbob.attacks.embeddings.linear_equations import CANDIDATE_CELLS, candidates, independent_columns
 from plumbob.errors import boolean, whole
 from plumbob.federation import FloatArray
@@ -33,15 +33,17 @@ class LeverageSampling(Attack):
     protocols = ("split_network",)
     addresses = (Kind.TWO_VALUED,)
     by_default = False
+    knows = ADDED_NOISE
     presets = {"small": {"runs": 4, "most": 12}}
 
-    def __init__(self, runs: int = 20, most: int = 18, relative: bool = True) -> None:
+    def __init__(self, runs: int = 20, most: int = 18, relative: bool = True, adaptive: bool = False) -> None:
         self.runs = whole("leverage_sampling: runs", runs, 1, 10_000)
         self.most = whole("leverage_sampling: most", most, 2, 30)
         self.relative = boolean("leverage_sampling: relative", relative)
+        self.adaptive = boolean("leverage_sampling: adaptive", adaptive)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        parties = embeddings(view)
+        parties = embeddings(self.seen(view))
         found, words = [np.zeros((len(view.own), 0))], []
         for one in parties:
             rank = min(_dimension(one), len(view.unknown), one.cells.shape[1])

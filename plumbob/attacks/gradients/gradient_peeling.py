@@ -25,6 +25,7 @@ from plumbob.attacks.base import NAMELESS, Attack, Guess, nothing
 from plumbob.attacks.gradients import _aggregated_gradients as aggregated_gradients
 from plumbob.attacks.gradients import _hidden_rows as hidden_rows
 from plumbob.attacks.gradients._defended_gradients import (
+    CHANGES,
     Estimates,
     Expected,
     changed,
@@ -40,7 +41,7 @@ from plumbob.crypto.parallel import available
 from plumbob.errors import boolean
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.kinds import COLUMNS, Kind
-from plumbob.known_defences import KnownSecureAggregation
+from plumbob.known_defences import KnownHiddenIndices, KnownSecureAggregation
 from plumbob.lazy_imports import torch
 from plumbob.protocols.shared.networks import one_thread, precision, representation
 from plumbob.threats import View
@@ -64,16 +65,19 @@ class GradientPeeling(Attack):
     addresses = (*COLUMNS, Kind.LABEL)
     corrupted = True
     needs_active = False
+    knows = (*CHANGES, KnownHiddenIndices, KnownSecureAggregation)
     cost_terms = ("1", "rounds", "n u", "n^2")  # rows are told apart pair by pair
 
-    def __init__(self, grid: bool = True, polish: bool = True) -> None:
+    def __init__(self, grid: bool = True, polish: bool = True, adaptive: bool = True) -> None:
         self.grid = boolean("grid", grid)  # whether columns of whole numbers or grey levels are moved to their grid
         self.polish = boolean(
             "polish", polish
         )  # whether convolutions, undone one by one, are solved together in the end
+        self.adaptive = boolean("adaptive", adaptive)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         needs_coordinator(view)
+        view = self.seen(view)
         uploads = Uploads(view)
         if uploads.hidden:
             return self._nameless(uploads, rng)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -56,6 +57,7 @@ class EquationSolving(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression",)
     requires = (WhiteBox,)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n u c")  # one pseudo-inverse, then a product
     workload = "matrices"
     sources = {"adaptive": printed("Section IV-A, which knows of no defence")}
@@ -66,5 +68,6 @@ class EquationSolving(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         from plumbob.attacks.scores._defended_equations import adapted  # which builds on the equations above
 
+        view = self.seen(view)
         system = adapted(view, rng) if self.adaptive else equations(view)
         return Guess(view.unknown_names, system.right @ np.linalg.pinv(system.left).T)

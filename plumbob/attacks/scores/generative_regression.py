@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from plumbob.attacks._common.differentiable_models import Logits, logits_of
-from plumbob.attacks._common.release_likelihood import Misfit, meaning, squared
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Misfit, meaning, squared
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -78,6 +78,7 @@ class GenerativeRegression(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "draws", "draws u", "draws w", "n", "n w")  # a generator, trained in steps
     presets = {"small": {"epochs": 3, "steps": 40}}
 
@@ -98,6 +99,7 @@ class GenerativeRegression(Attack):
         noise: bool = True,
         constraint: bool = True,
         generator: bool = True,
+        adaptive: bool = False,
     ) -> None:
         for name, value in (("epochs", epochs), ("steps", steps), ("batch", batch), ("draws", draws)):
             if value < 1:
@@ -124,6 +126,7 @@ class GenerativeRegression(Attack):
         self.noise = noise
         self.constraint = constraint
         self.generator = generator
+        self.adaptive = adaptive
 
     @classmethod
     def plain(cls, epochs: int = 20) -> GenerativeRegression:
@@ -141,8 +144,8 @@ class GenerativeRegression(Attack):
 
     @classmethod
     def sharp(cls, epochs: int = 60, steps: int = 600) -> GenerativeRegression:
-        """Ours: logarithms in place of scores, and the columns' means first."""
-        return cls(epochs=epochs, steps=steps, distance="logs", means=150)
+        """Ours: logarithms in place of scores, and the columns' means first; defences are accounted for."""
+        return cls(epochs=epochs, steps=steps, distance="logs", means=150, adaptive=True)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         with one_thread():
@@ -151,6 +154,7 @@ class GenerativeRegression(Attack):
 
     def progress(self, view: View, rng: np.random.Generator) -> Iterator[Callable[[], FloatArray]]:
         """Train, and after every pass over the rows offer the guess so far; the last offer is the attack's guess."""
+        view = self.seen(view)
         if view.model is None:
             raise BadInput("generative regression needs the model (white box)")
         random = torch.Generator().manual_seed(int(rng.integers(2**62)))

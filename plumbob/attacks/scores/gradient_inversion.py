@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from plumbob.attacks._common.differentiable_models import logits_of
-from plumbob.attacks._common.release_likelihood import Meaning, meaning
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Meaning, meaning
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray
@@ -48,19 +48,28 @@ class GradientInversion(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression", "split_models", "neural_network")
     requires = (WhiteBox,)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems
     presets = {"small": {"steps": 40, "finish": 5}}
 
     def __init__(
-        self, *, loss: InversionLoss = "mse", steps: Count = 300, rate: Positive = 0.01, finish: Count = 20
+        self,
+        *,
+        loss: InversionLoss = "mse",
+        steps: Count = 300,
+        rate: Positive = 0.01,
+        finish: Count = 20,
+        adaptive: bool = False,
     ) -> None:
         check_search(loss, steps, rate, finish)
         self.loss: InversionLoss = loss
         self.steps = steps  # T
         self.rate = rate  # lambda; 0.001 in the paper
         self.finish = finish  # rounds of Gauss-Newton after Adam; none in the paper
+        self.adaptive = adaptive
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         if view.model is None:
             raise BadInput("gradient inversion needs the model (white box)")
         joint = logits_of(view.protocol, view.model, torch.float64)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbob.attacks._common.lattice_points import Decoded, Problem
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import reduce
 from plumbob.attacks.scores._column_prior import Places, from_complete_rows, gaussian_rows
@@ -47,9 +48,14 @@ class LatticeDecoding(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n u", "loose", "loose n u")  # a short search of a lattice, where scores leave one
 
+    def __init__(self, *, adaptive: bool = True) -> None:
+        self.adaptive = adaptive
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         if view.ranges is None or view.steps is None:
             raise BadInput("lattice decoding needs the ranges and types of the unknown columns")
         guess = PosteriorMean().run(view, rng).values

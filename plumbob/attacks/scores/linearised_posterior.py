@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import TINY
 from plumbob.attacks.scores._boxed_gauss_newton import (
@@ -59,9 +60,14 @@ class LinearisedPosterior(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("neural_network", "split_models")
     requires = (WhiteBox, Schema)
+    knows = SCORE_RELEASES  # by its generator; the equations are those of the scores as released
     cost_terms = ("1", "n u^2", "n w", "n u w")  # tangents: u derivatives of each row's scores
 
+    def __init__(self, *, adaptive: bool = True) -> None:
+        self.adaptive = adaptive
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         if view.ranges is None:
             raise BadInput("the linearised posterior needs the ranges of the unknown columns")
         low, high = view.ranges.T

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import (
     TINY,
@@ -54,10 +55,15 @@ class PosteriorMean(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("logistic_regression",)
     requires = (WhiteBox, Schema)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n u", "loose", "loose n u")  # draws in a box of u columns, where scores leave one
     workload = "matrices"
 
+    def __init__(self, *, adaptive: bool = True) -> None:
+        self.adaptive = adaptive
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         if view.ranges is None:
             raise BadInput("the posterior mean needs the ranges of the unknown columns")
         system = adapted(view, rng)

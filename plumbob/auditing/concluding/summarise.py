@@ -133,10 +133,16 @@ def _untried(trials: Sequence[Finding]) -> Untried | None:
     return Untried(trials[0].attack, f"{reasons[0]}{some}")
 
 
-def _why_not(part: ColumnScore, attack: str, untried: Untried | None) -> str:
+def _unaware(trials: Sequence[Finding]) -> str:
+    """What the attacker does not know of: a defence is judged by attackers who know it, and what others miss proves nothing."""
+    defence = next((trial.unaware for trial in trials if trial.unaware), "")
+    return f"this attacker does not know of {defence}" if defence else ""
+
+
+def _why_not(part: ColumnScore, attack: str, weak: str) -> str:
     """Why finding nothing in a column would mean nothing; empty where it would mean something."""
-    if untried is not None:
-        return untried.why
+    if weak:
+        return weak
     known = attack_called(attack)
     addressed = COLUMNS if known is None else known.addresses
     if part.kind and part.kind not in addressed:
@@ -145,7 +151,8 @@ def _why_not(part: ColumnScore, attack: str, untried: Untried | None) -> str:
 
 
 def _summary(setting: Setting, trials: list[Finding], settings: int, limit: float) -> Summary:
-    untried = _untried(trials)
+    untried, weak = _untried(trials), _unaware(trials)
+    weak = weak if untried is None else untried.why
     labelled = [t for t in trials if t.score.label_accuracy is not None and t.score.label_baseline is not None]
     spoken = [trial for trial in trials if any(column.claims for column in trial.score.columns)]
     trials = spoken or trials  # a tree that asks for no unknown column says nothing, right or wrong
@@ -160,7 +167,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int, limit: floa
             scores[0].metric,
             min(s.rows for s in scores),
             settings * len(columns),
-            why_not=_why_not(parts[0], setting.attack, untried),
+            why_not=_why_not(parts[0], setting.attack, weak),
             limit=limit,
         )
         for parts in columns.values()
@@ -190,9 +197,7 @@ def _summary(setting: Setting, trials: list[Finding], settings: int, limit: floa
         pictures=_pictures([score.images for score in scores if score.images is not None]),
         label_accuracy=_mean([trial.score.label_accuracy for trial in labelled]),
         label_baseline=_mean([trial.score.label_baseline for trial in labelled]),
-        label=judge_label(labelled, settings, why_not=untried.why if untried else "", limit=limit)
-        if labelled
-        else None,
+        label=judge_label(labelled, settings, why_not=weak, limit=limit) if labelled else None,
         certificate=_certificate([trial.certificate for trial in trials]),
         untried=untried,
         rows_at_risk=_means([score.rows_at_risk for score in scores]),

@@ -90,6 +90,26 @@ class AttackPlan(Chosen):
         words = ", ".join([*([self.preset] if self.preset is not None else []), *settings])
         return f"{self.name} ({words})" if words else self.name
 
+    def knowing(self, adaptive: bool) -> AttackPlan:
+        """The same attack by somebody who knows the defence, or by somebody who does not."""
+        return self.model_copy(update={"settings": {**self.settings, "adaptive": adaptive}})
+
+    @property
+    def attackers(self) -> tuple[AttackPlan, ...]:
+        """Who makes the attack where knowing the defence makes a difference: beside one who does not, always one who does.
+
+        Attacks of our own know it by default, and a plan that sets `adaptive` says who it wants.
+        """
+        if "adaptive" in self.settings or self.attack().adaptive:
+            return (self,)
+        return self.knowing(False), self.knowing(True)
+
+    @property
+    def whoever(self) -> str:
+        """The title without what the attacker knows of defences."""
+        rest = {key: value for key, value in self.settings.items() if key != "adaptive"}
+        return self.model_copy(update={"settings": rest}).title
+
     def attack(self) -> Attack:
         """The attack; settings that it cannot have are refused with a sentence."""
         presets = ATTACKS.named(self.name).presets

@@ -256,6 +256,7 @@ class Plan(Part):
     attack_memory_mb: int | None = Field(default=None, ge=1, strict=True)
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
+    _recorded_under: tuple[str, ...] = ()  # defences of a recorded run, which the run says and no plan
 
     @field_validator("unknown")
     @classmethod
@@ -301,14 +302,20 @@ class Plan(Part):
             if not right:
                 raise ValueError(f"a recorded run is audited unchanged, so '{key}' cannot be combined with 'recorded'")
 
-    def of_recording(self, protocol: str) -> Plan:
-        """The same plan for a recorded run of that protocol, with the applicable threat if the plan names none."""
+    def of_recording(self, protocol: str, defences: tuple[str, ...] = ()) -> Plan:
+        """The same plan for a recorded run of that protocol under these defences, with the applicable threat if it names none."""
         if "protocols" in self.model_fields_set and [part.title for part in self.protocols] != [protocol]:
             named = ", ".join(part.title for part in self.protocols)
             raise BadInput(f"'protocols': the recorded run used {protocol}, the plan names {named}; remove them")
         usual = ThreatPlan(name="active-training" if PROTOCOLS[protocol].phase == "training" else "active")
         threats = self.threats if "threats" in self.model_fields_set else (usual,)
-        return self.model_copy(update={"protocols": (ProtocolPlan(name=protocol),), "threats": threats})
+        made = self.model_copy(update={"protocols": (ProtocolPlan(name=protocol),), "threats": threats})
+        made._recorded_under = defences
+        return made
+
+    def in_place(self, defence: DefencePlan) -> tuple[str, ...]:
+        """Names of the defences that are in place where the plan tries this one, as far as attackers can know."""
+        return self._recorded_under or defence.defence().known().names
 
     def filled(self) -> Plan:
         """The same plan with the effort's numbers filled in, so that it can be stored and repeated."""

@@ -7,6 +7,7 @@ and of the code that makes it, so a finding that a store holds under it need not
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 from itertools import product
 
 from plumbob import __version__, bundle
-from plumbob.attacks import attacks
+from plumbob.attacks import Attack, attacks
 from plumbob.auditing.concluding.untried import Gap, Untried
 from plumbob.auditing.planning.chosen import AttackPlan
 from plumbob.auditing.planning.plan import DefencePlan, Plan, ProtocolPlan
@@ -131,14 +132,24 @@ def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
-    found, every = [], {one.title: (one, one.attack()) for one in plan.fitting_attacks}
+    found, every = [], [(one, one.attack()) for one in plan.fitting_attacks]
     for unknown, defence, named in product(plan.unknown or (None,), defences_for(plan, unit.protocol), plan.threats):
         threat = named.threat()
-        remaining = defence.defence().threat(threat)
-        fitting = [one for one, attack in every.values() if attack.why_not(unit.protocol.name, remaining) is None]
-        found += [Case(unknown, defence, threat, one) for one in fitting]
+        remaining, known = defence.defence().threat(threat), plan.in_place(defence)
+        fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining) is None]
+        found += [Case(unknown, defence, threat, one) for one in attackers(fitting, known)]
         found += [Case(unknown, defence, threat, None)] if plan.ceiling else []
     return found
+
+
+def attackers(fitting: Sequence[tuple[AttackPlan, Attack]], defences: Sequence[str]) -> list[AttackPlan]:
+    """Each attack by who knows the defences in place and, as published, by who does not; once where that is the same."""
+    found: dict[str, AttackPlan] = {}
+    for one, attack in fitting:
+        told = bool(attack.accounts_for(defences))
+        for attacker in one.attackers if told else (one,):
+            found.setdefault(attacker.title if told else one.whoever, attacker)
+    return list(found.values())
 
 
 def attack_cases(plan: Plan, unit: Unit) -> list[Case]:

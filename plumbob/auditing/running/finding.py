@@ -82,6 +82,7 @@ class Finding:
     auc: float | None = None  # how well the released scores rank rows, where the label is known
     calibration: float | None = None  # and how far their confidence is from the share that is right
     flows: tuple[Flow, ...] = ()  # who sent what to whom; of the first trial only, others are alike
+    unaware: str = ""  # defences in place of which the attacker does not know, though the attack could account for them
     # These stand with the costs, for they change no number that is the same
     code: str = ""  # a hash of the code that made it
     view: str = ""  # a hash of the view that was attacked; what is encrypted is another in every run
@@ -110,6 +111,8 @@ class Finding:
             del plain["score"]["ceilings"]
         if not self.score.branching:  # only values guessed for trees have them
             del plain["score"]["branching"]
+        if not self.unaware:
+            del plain["unaware"]
         return plain
 
     @classmethod

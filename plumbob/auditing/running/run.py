@@ -108,17 +108,18 @@ class Workbench:
     def finding(self, case: Case, name: str, show: Show | None = None, allowance: Allowance | None = None) -> Finding:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
         done = self._run(case)
-        words = draws(self.plan, self.digest, self.unit, case)
+        words, unaware = draws(self.plan, self.digest, self.unit, case), tuple[str, ...]()
         if case.attack is None:
             view, judged, tried = self._ceiling(case, done.log)
+            guess = nothing(view)
         else:
             view = cut(done.log, case.remaining, self.source.trust)
             limits = (allowance or Allowance()).limits(len(view.own))
             tried = _attempt(self.plan, self.unit, case, view, seeded(self.plan.seed, "attack", words), limits)
             guess = tried.guess or nothing(view, tried.failed)
+            unaware = case.attack.attack().unaware_of(view.defence.names)
             judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
             judged = judged.without_claims(tried.failed) if tried.failed else judged
-        guess = tried.guess or nothing(view, tried.failed)
         if show is not None and judged.images is not None:
             show(name, done.log, view, guess)
         total = len(view.known) + len(view.unknown)
@@ -157,6 +158,7 @@ class Workbench:
             flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
             view=tried.view,
             not_isolated=tried.not_isolated,
+            unaware=" and ".join(unaware),
         )
 
     def _ceiling(self, case: Case, log: Transcript) -> tuple[View, Score, Attempt]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbob.attacks import attack_named
+from plumbob.attacks import knowing
 from plumbob.attacks.base import Branches, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.auditing.running.run import generator
@@ -194,7 +194,7 @@ def _explained(guess: FloatArray, true: FloatArray) -> tuple[float, float]:
 
 def _guess(view: View, attack: str, true: FloatArray, rng: np.random.Generator) -> FloatArray | None:
     """What an attack says of every cell; None where it does not apply."""
-    chosen = attack_named(attack)
+    chosen = knowing(attack)
     try:
         guess = finite(chosen.run(view, rng))
     except Unfit:

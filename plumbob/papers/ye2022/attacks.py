@@ -204,7 +204,9 @@ def _noisy(name: str, scale: Scale, seed: int) -> Part:
         runs = []
         for trial in range(SIZES[scale].trials):
             log = thinned(trained(name, scale, seed + trial, "gaussian_masking", sigma=sigma))
-            theirs, _ = _accuracy(log, LeverageSampling(runs=20 if scale == "paper" else 5), seed + trial)
+            theirs, _ = _accuracy(
+                log, LeverageSampling(runs=20 if scale == "paper" else 5, adaptive=True), seed + trial
+            )
             first, best = _accuracy(log, BinaryColumns(), seed + trial)
             runs.append((theirs, first, best))
         for key, values in zip(by_sigma, zip(*runs, strict=True), strict=True):
