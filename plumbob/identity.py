@@ -8,7 +8,7 @@ is not what the class did before it had it, the word says what that was, and the
 
     identity = "GradientInversion(loss, steps, rate, finish, box=False)"
 
-Settings that are `unseeded` are not written: the same draws are made whatever they are, so that two findings differ by them alone.
+Settings that are `unseeded` are not written: the draws are the same whatever they are, so two findings differ by them alone.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.commands import Running
 PLAN = """
 data: {name: breast, sample: 150}
 protocols: [logistic_regression, decision_tree]
-attacks: [equation_solving, posterior_mean, path_restriction]
+attacks: [{name: equation_solving, settings: {adaptive: false}}, posterior_mean, path_restriction]
 unknown: [0.1, 0.3, 0.5]
 defences: [none, rounding, label_only]
 trials: TRIALS

@@ -26,7 +26,7 @@ from plumbob.report.pictures import save_sheet
 PLAN = {
     "data": {"name": "breast", "sample": 150},
     "protocols": ["logistic_regression", "decision_tree"],
-    "attacks": ["equation_solving", "posterior_mean", "path_restriction"],
+    "attacks": [{"name": "equation_solving", "settings": {"adaptive": False}}, "posterior_mean", "path_restriction"],
     "unknown": [0.1, 0.3],
     "defences": ["none", "rounding", "dp_sgd"],
     "trials": 2,
