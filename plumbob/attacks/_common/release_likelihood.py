@@ -76,6 +76,8 @@ def squared(scores: Tensor, others: Tensor) -> Tensor:
 
 SCORE_RELEASES = (
     KnownLabelOnly,
+    KnownDpScores,
+    KnownRandomisedResponse,
     KnownCodebook,
     KnownPurifier,
     KnownRounding,

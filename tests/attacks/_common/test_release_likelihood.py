@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.attacks._common.release_likelihood import Meaning, meaning, noise_width
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Meaning, meaning, noise_width
 from plumbob.defences.scores.codebook import encode, make_codebook
 from plumbob.defences.scores.label_only import one_hot
 from plumbob.defences.scores.noise import as_scores
@@ -170,3 +171,10 @@ def test_of_several_defences_the_coarsest_counts() -> None:
     labelled = meaning(both | KnownDefences.of(KnownLabelOnly()))
     assert labelled is not None
     assert labelled.width == np.inf
+
+
+@pytest.mark.parametrize("kind", KnownDefence.__subclasses__())
+def test_attacks_declare_every_release_that_has_a_meaning(kind: type[KnownDefence]) -> None:
+    number = {"int": 1, "float": 0.5, "bool": True}
+    needed = {one.name: number[str(one.type)] for one in fields(kind) if one.default is MISSING}
+    assert meaning(KnownDefences.of(kind(**needed))) is None or kind in SCORE_RELEASES
