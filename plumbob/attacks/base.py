@@ -14,7 +14,7 @@ from typing import ClassVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.identity import Identified, Workload
 from plumbob.kinds import COLUMNS, Kind
 from plumbob.known_defences import KnownDefence, KnownDefences
@@ -38,6 +38,7 @@ class Branches:
     paths: NDArray[np.int8]
     chosen: IntArray
     candidates: IntArray  # how many paths were possible for each row
+    certain: BoolArray | None = None  # rows x thresholds: where every path that was possible takes the same side
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,13 @@ class Defence(Identified, ABC):
         """What remains of a threat's knowledge (point `knowledge`)."""
         return threat
 
+    def facing(self, threats: Sequence[Threat], others: Federation | None = None) -> Defence:
+        """The same defence, told whom it is measured against and which complete rows of other people those have.
+
+        Most do not ask. What does, says so in `identified`.
+        """
+        return self
+
     def changes(self, point: str) -> bool:
         """Whether it changes what defences named after it are given at a point."""
         return self.point == point
@@ -103,6 +110,9 @@ class Combined(Defence):
         for part in self.parts:
             threat = part.threat(threat)
         return threat
+
+    def facing(self, threats: Sequence[Threat], others: Federation | None = None) -> Defence:
+        return Combined([part.facing(threats, others) for part in self.parts])
 
     def known(self) -> KnownDefences:
         return reduce(or_, (part.known() for part in self.parts), KnownDefences())

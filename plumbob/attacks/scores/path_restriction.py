@@ -95,6 +95,8 @@ class PathRestriction(Attack):
         label = np.where(withheld, WITHHELD, np.argmax(scores, axis=1)).astype(np.int16)
         leaves = np.flatnonzero(tree.feature[0] == LEAF)
         draws = rng.random(len(label))
+        nodes, paths = path_claims(tree, leaves, view.unknown)
+        certain = np.zeros((len(label), len(nodes)), dtype=bool)
         chosen, candidates = np.empty(len(label), dtype=np.int64), np.empty(len(label), dtype=np.int64)
         for start in range(0, len(label), ROWS_RESTRICTED_TOGETHER):
             rows = slice(start, start + ROWS_RESTRICTED_TOGETHER)
@@ -107,10 +109,17 @@ class PathRestriction(Attack):
                 second = likeliest(tree.label[0][leaves], open_to[:, lost], scores[rows][lost])
                 possible[:, lost] = open_to[:, lost] & leaves_of(tree, second)[leaves]
             chosen[rows], candidates[rows] = _draw(possible, draws[rows])
-        nodes, paths = path_claims(tree, leaves, view.unknown)
+            certain[rows] = agreed(possible, paths)
         columns = np.searchsorted(view.unknown, tree.feature[0, nodes])
-        branches = Branches(columns, tree.threshold[0, nodes], paths, chosen, candidates)
+        branches = Branches(columns, tree.threshold[0, nodes], paths, chosen, candidates, certain)
         return Guess(view.unknown_names, branches=branches)
+
+
+def agreed(possible: Marks, paths: NDArray[np.int8]) -> Marks:
+    """Rows x thresholds: where all marked leaves of a row lie on the same side."""
+    marks, count = possible.T.astype(np.float32), possible.sum(axis=0)[:, None]
+    same = [marks @ (paths == side).astype(np.float32) == count for side in (1, 2)]
+    return np.asarray((same[0] | same[1]) & (count > 0))
 
 
 def likeliest(label: IntArray, reached: Marks, scores: FloatArray) -> IntArray:

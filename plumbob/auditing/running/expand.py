@@ -23,7 +23,8 @@ from plumbob.auditing.planning.sweep import fits, in_training, points
 from plumbob.auditing.running.finding import address
 from plumbob.auditing.running.open_data import Source
 from plumbob.auditing.running.provenance import code_of, modules_of
-from plumbob.defences import Combined
+from plumbob.defences import Combined, Defence
+from plumbob.federation import Federation
 from plumbob.scoring.column_ceiling import CEILING
 from plumbob.threats import Threat, describe
 
@@ -157,6 +158,11 @@ def attack_cases(plan: Plan, unit: Unit) -> list[Case]:
     return [case for case in cases(plan, unit) if case.attack is not None]
 
 
+def facing(plan: Plan, defence: Defence, others: Federation | None = None) -> Defence:
+    """A defence, told of the plan's threats and of rows of other people."""
+    return defence.facing([named.threat() for named in plan.threats], others)
+
+
 def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
     """A hash of the setting: what seeds the draws of an attack and of its score."""
     parts = {
@@ -169,7 +175,7 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
         "train_share": plan.train_share,
         "rows": plan.rows,
         "unknown": case.unknown,
-        "defence": case.defence.defence().identified(),
+        "defence": facing(plan, case.defence.defence()).identified(),
         "threat": describe(case.threat),
         "attack": CEILING if case.attack is None else case.attack.attack().identified(),
     }

@@ -21,7 +21,7 @@ from plumbob.attacks import Guess
 from plumbob.attacks.base import nothing
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.data_flows import flows_of
-from plumbob.auditing.running.expand import Case, Unit, attack_cases, draws
+from plumbob.auditing.running.expand import Case, Unit, attack_cases, draws, facing
 from plumbob.auditing.running.finding import Finding, parted
 from plumbob.auditing.running.isolation.attacker import Attempt, attempt
 from plumbob.auditing.running.isolation.limits import Allowance, Limits
@@ -199,7 +199,8 @@ class Workbench:
         protocol = defence.protect(self.unit.protocol.protocol()).trusting(self.source.trust)
         if protocol.phase == "training":
             return self._trained(training(protocol), federation)
-        return self._predicted(predicting(protocol), defence, federation, order)
+        told = facing(plan, defence, federation.rows(self.train))
+        return self._predicted(predicting(protocol), told, federation, order)
 
     def _trained(self, protocol: TrainingProtocol, federation: Federation) -> _Run:
         """Here the rows of training are the ones at risk, and the plan's `rows` limits them."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plumbob.attacks.scores.path_restriction import PathRestriction
 from plumbob.defences import NoDefence
 from plumbob.defences.scores.codebook import Codebook, encode, make_codebook
 from plumbob.defences.scores.dp_scores import DpScores
@@ -15,11 +16,16 @@ from plumbob.defences.scores.noise import Noise, as_scores
 from plumbob.defences.scores.purifier import Purifier, train
 from plumbob.defences.scores.randomised_response import RandomisedResponse, respond
 from plumbob.defences.scores.rounding import Rounding, round_down
+from plumbob.defences.scores.verification import Verification, _strangers, imitated, known_branch
 from plumbob.errors import BadInput
+from plumbob.federation import split
 from plumbob.known_defences import KnownNoise, KnownPurifier
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
-from tests.defences.worlds import defended, released
-from tests.worlds import made_table
+from plumbob.threats import LUO2021, THREATS, Threat
+from tests.defences.worlds import defended, released, view_of
+from tests.worlds import made_table, small
+
+RNG = np.random.default_rng(0)
 
 
 @given(st.floats(0, 1), st.integers(1, 6))
@@ -190,3 +196,62 @@ def _small() -> tuple[np.ndarray, np.ndarray, int, np.random.Generator]:
     table = made_table()
     assert table.label is not None
     return table.values, table.label, 3, np.random.default_rng(0)
+
+
+def test_verification_withholds_every_row_with_a_certain_branch_and_no_other() -> None:
+    """What remains of a tree's answers fixes no side of a hidden value, whatever path is drawn."""
+    for sides in ("certain", "path"):
+        log = defended(Verification(sides=sides), "decision_tree", unknown=0.4)
+        plain = PathRestriction().run(view_of(defended(NoDefence(), "decision_tree", unknown=0.4), NoDefence()), RNG)
+        assert plain.branches is not None
+        leaks = known_branch(plain.branches, sides)
+        withheld = np.isnan(released(log)).any(axis=1)
+        assert 0 < leaks.sum() < len(leaks)
+        assert np.array_equal(withheld, leaks)
+        left = PathRestriction().run(view_of(log, NoDefence()), RNG).branches
+        assert left is not None
+        assert not known_branch(left, sides)[~withheld].any()
+
+
+def test_a_certain_side_is_that_of_every_path_that_is_left() -> None:
+    view = view_of(defended(NoDefence(), "decision_tree", unknown=0.4), NoDefence())
+    drawn = [PathRestriction().run(view, np.random.default_rng(seed)).branches for seed in range(40)]
+    claims = np.stack([one.paths[one.chosen] for one in drawn if one is not None])
+    certain = drawn[0].certain if drawn[0] is not None else None
+    assert certain is not None
+    assert ((claims[:, certain] == claims[0][certain]) & (claims[:, certain] > 0)).all()
+    few = drawn[0].candidates <= 3  # of which forty draws have seen every path
+    assert not (certain[few] != ((claims[:, few] == claims[0][few]) & (claims[:, few] > 0)).all(axis=0)).any()
+
+
+def test_verification_imitates_whoever_may_collude() -> None:
+    """Every choice of the parties that collude; each only ever withholds more."""
+    table = made_table()
+    federation = split(table, {"a": ["c0", "c1", "c2"], "b": ["c3", "c4", "c5"], "c": ["c6", "c7"]}, "a")
+    protocol = small("decision_tree")
+    model = protocol.fit(federation.values, federation.label, 3, np.random.default_rng(0))
+    others, rows = federation.rows(np.arange(200)), federation.rows(np.arange(200, 400))
+
+    def withheld(*threats: Threat) -> np.ndarray:
+        release = Verification(sides="path").facing(threats, others).release(protocol, model, rows)
+        assert release is not None
+        return np.isnan(release(model.scores(rows.values), rows)).any(axis=1)
+
+    alone, collusion = withheld(LUO2021), THREATS["collusion"]
+    parts = [withheld(threat) for threat in imitated([collusion], federation.passive)]
+    assert [threat.colluding for threat in imitated([collusion], federation.passive)] == [("b",), ("c",)]
+    assert np.array_equal(withheld(LUO2021, collusion), alone | parts[0] | parts[1])
+    assert (parts[0] | parts[1]).sum() > alone.sum()
+
+
+def test_rows_of_other_people_are_none_that_are_asked_about() -> None:
+    federation = split(made_table(), {"a": ["c0", "c1"], "b": ["c2", "c3"]}, "a")
+    apart = _strangers(federation.rows(np.arange(50)), federation.rows(np.arange(30, 60)))
+    assert np.array_equal(apart.values, federation.values[:30])
+
+
+def test_whom_verification_faces_is_part_of_its_identity() -> None:
+    plain = Verification()
+    assert plain.facing([THREATS["active"]]).identified() == plain.identified() == "Verification(limit=0.01)"
+    assert plain.facing([THREATS["active"], THREATS["collusion"]]).identified() != plain.identified()
+    assert Verification(sides="path").identified() == "Verification(limit=0.01, sides='path')"

@@ -158,6 +158,10 @@ def _whole(array: Array, shape: tuple[int, ...], low: int, end: int) -> bool:
     return not array.size or bool(array.min() >= low and array.max() < end)
 
 
+def _marks(array: Array, shape: tuple[int, ...]) -> bool:
+    return array.dtype.kind == "b" and array.shape == shape
+
+
 def _fit_orders(orders: Orders, rows: int, unknown: int) -> bool:
     return _whole(orders.counts, (unknown,), 0, 2**31) and _whole(orders.bins, (rows, unknown), -1, 2**31)
 
@@ -171,4 +175,5 @@ def _fit_branches(branches: Branches, rows: int, unknown: int) -> bool:
         and _whole(paths, paths.shape, 0, 3)
         and _whole(branches.chosen, (rows,), 0, len(paths))
         and branches.candidates.shape == (rows,)
+        and (branches.certain is None or _marks(branches.certain, (rows, len(thresholds))))
     )
