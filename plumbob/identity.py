@@ -37,12 +37,12 @@ class Identified:
     unseeded: ClassVar[tuple[str, ...]] = ()  # settings that are not written, unless `identity` lists them
 
     @classmethod
-    def preset(cls, name: str) -> Self:
-        """One with the settings that the class lists under this name, or with its defaults where it lists none.
+    def preset(cls, name: str, **changed: Any) -> Self:
+        """One with the settings that the class lists under this name, or with its defaults where it lists none; some `changed`.
 
         A class whose defaults are quick needs no `small` preset, so a name that is not listed is no error.
         """
-        return cls(**cls.presets.get(name, {}))
+        return cls(**{**cls.presets.get(name, {}), **changed})
 
     @property
     def settings(self) -> dict[str, Any]:

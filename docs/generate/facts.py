@@ -77,8 +77,15 @@ def attack_facts(attack: type[Attack]) -> Facts:
         ("works on", links("protocols", attack.protocols)),
         ("needs", who(attack)),
     ]
-    facts += [] if attack.by_default else [("runs", "only where a plan names it")]
+    facts += [("runs", _efforts(attack))] if not attack.by_default or "fast" in attack.presets else []
     return [*facts, ("paper", cited(attack.paper))]
+
+
+def _efforts(attack: type[Attack]) -> str:
+    """What a plan that names no attacks makes of it."""
+    if not attack.by_default:
+        return "where a plan names it, or at effort `thorough`"
+    return "in audits of effort `quick` and `standard` as preset `fast`; at `thorough`, and where a plan names it, as published"
 
 
 def defence_facts(defence: type[Defence]) -> Facts:

@@ -24,9 +24,9 @@ ATTACKS: Registry[type[Attack]] = Registry(
 )
 
 
-def attacks() -> dict[str, Attack]:
-    """Every attack with its default settings, by name."""
-    return {name: kind() for name, kind in ATTACKS.items()}
+def attacks(preset: str = "") -> dict[str, Attack]:
+    """Every attack by name, with the settings of a preset, or with its defaults where it lists none of that name."""
+    return {name: kind.preset(preset) for name, kind in ATTACKS.items()}
 
 
 def attack_named(name: str, /, **settings: object) -> Attack:
@@ -35,9 +35,10 @@ def attack_named(name: str, /, **settings: object) -> Attack:
     return made
 
 
-def knowing(name: str, /, **settings: object) -> Attack:
+def knowing(name: str, /, preset: str = "", **settings: object) -> Attack:
     """One attack by an attacker who knows the defences in place, where that makes a difference to it."""
-    return attack_named(name, **({"adaptive": True} if ATTACKS.named(name).knows else {}), **settings)
+    kind = ATTACKS.named(name)
+    return kind.preset(preset, **({"adaptive": True} if kind.knows else {}), **settings)
 
 
 def name_of(title: str) -> str:

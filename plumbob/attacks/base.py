@@ -109,7 +109,7 @@ class Attack(Identified, ABC):
     protocols: ClassVar[tuple[str, ...]]
     requires: ClassVar[tuple[type[Grant], ...]] = ()
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
-    by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it
+    by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it below effort `thorough`
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
     addresses: ClassVar[tuple[Kind, ...]] = COLUMNS  # kinds of targets in which it would see a leak
     nist: ClassVar[str] = DATA_RECONSTRUCTION  # its kind among the privacy attacks of NIST AI 100-2

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.attacks import attack_named
+from plumbob.attacks import ATTACKS, attack_named
 from plumbob.attacks.scores.gradient_inversion import GradientInversion
+from plumbob.auditing.planning.chosen import Effort
 from plumbob.auditing.planning.plan import Plan, ProtocolPlan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
@@ -139,7 +141,7 @@ def test_a_threat_is_made_of_grants() -> None:
         ({"attacks": [{"name": "GIA", "settings": {"loss": "l1"}}]}, "expected mse or kld, got 'l1'"),
         (
             {"attacks": [{"name": "cafe", "settings": {"rates": [0.1, 0.1]}}]},
-            "expected a list of 3: a number above 0, a number above 0, a number above 0, got (0.1, 0.1)",
+            "expected a list of 3: a number above 0, a number above 0, a number above 0 or nothing (null), got (0.1, 0.1)",
         ),
         (
             {"defences": ["fake_gradients+dp_gradients"]},
@@ -276,6 +278,18 @@ def test_an_attack_may_have_settings_and_be_listed_twice(tmp_path: Path) -> None
     ]
     (tmp_path / "plan.yaml").write_text(plan.to_yaml(tmp_path), encoding="utf-8")
     assert read_plan(tmp_path / "plan.yaml") == plan
+
+
+def test_an_effort_says_which_presets_run_where_a_plan_names_no_attacks() -> None:
+    quick, standard, thorough = (make_plan({"data": "breast", "effort": e}).fitting_attacks for e in get_args(Effort))
+    assert quick == standard
+    assert {one.title for one in quick} == {
+        f"{name} (fast)" if "fast" in kind.presets else name for name, kind in ATTACKS.items() if kind.by_default
+    }
+    added = {one.title for one in thorough} - {one.title for one in quick}
+    assert added == {name for name, kind in ATTACKS.items() if "fast" in kind.presets or not kind.by_default}
+    assert {"generative_regression", "gradient_inversion", "shadow_inversion", "cafe", "linear_equations"} <= added
+    assert make_plan({"data": "breast", "attacks": "all"}).fitting_attacks == thorough
 
 
 def test_settings_that_are_lists_in_a_plan_are_those_of_python() -> None:

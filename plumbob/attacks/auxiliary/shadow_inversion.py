@@ -4,7 +4,8 @@ The curious party knows its own part phi_own (it was dealt to it), a few complet
 them. It fits a shadow of everything else and inverts that (Algorithm 2, then Algorithm 1):
     phi' = argmin sum_aux D(c, softmax(f(x_own; phi_own) + f(x_target; phi')))
 A linear shadow is least squares: softmax's log-ratios less the own part are linear in its weights, exact from d_target rows
-on (Eq 21; one more if there is a bias). A network is fitted by Adam, and |phi'| / c rows are its threshold (Eq 22).
+on (Eq 21; one more if there is a bias), which the preset `fast` uses. As published, and for networks, it is fitted by Adam;
+|phi'| / c rows are a network's threshold (Eq 22).
 Answers that a known defence changed: D is their distance from the release (`release_likelihood.py`), in the fit and in the
 inversion, and a linear shadow is fitted by Adam too, from where least squares on the middle of what fits ends.
 """
@@ -21,6 +22,8 @@ from plumbob.attacks._common.differentiable_models import SQUASH, layered
 from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Meaning, meaning
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores.gradient_inversion import (
+    FAST,
+    SEARCH_SOURCES,
     InversionLoss,
     InversionSearch,
     ScoreDistance,
@@ -29,15 +32,17 @@ from plumbob.attacks.scores.gradient_inversion import (
     invert,
 )
 from plumbob.bundle import Array
-from plumbob.errors import BadInput
+from plumbob.errors import BadInput, boolean, not_negative
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.scores.split_models import LocalModel
 from plumbob.protocols.shared.adam import Adam
-from plumbob.setting_types import Count, Positive, Whole
+from plumbob.setting_sources import ours, printed
+from plumbob.setting_types import Count, NotNegative, Positive, Whole
 from plumbob.threats import AuxiliaryRows, View
 
 SMALLEST_SHADOW_SCORE = np.finfo(np.float64).tiny
+SOLVED = FAST | {"solve": True, "fitting": 600, "fitting_rate": 0.03}  # ours
 Shadow = Callable[[Tensor], Tensor]
 
 
@@ -45,7 +50,10 @@ class ShadowInversion(Attack):
     """Black-box GIA. `structure`: widths of the shadow's hidden layers, () linear, None like the party's own part."""
 
     name = "shadow_inversion"
-    identity = "ShadowInversion(structure, activation, solve, fitting, fitting_rate, loss, steps, rate, finish)"
+    identity = (
+        "ShadowInversion(structure, activation, solve, fitting, fitting_rate, loss, steps, rate, finish, "
+        "box=False, until=0.0)"
+    )
     summary = "black-box GIA: fits a shadow model to auxiliary rows and their scores, then inverts it"
     paper = "jiang2022"
     nist = ATTRIBUTE_INFERENCE
@@ -53,20 +61,31 @@ class ShadowInversion(Attack):
     requires = (AuxiliaryRows,)
     knows = SCORE_RELEASES
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # a stand-in model, then as gradient inversion
-    presets = {"small": {"fitting": 60, "steps": 40, "finish": 5}}
+    presets = {"fast": SOLVED, "small": SOLVED | {"fitting": 60, "steps": 40, "finish": 5}}
+    sources = SEARCH_SOURCES | {
+        "structure": printed(
+            "Section 5.3.2: the best shadow has the structure of the real part; here that of the own one"
+        ),
+        "activation": printed("Section 5.1.1: the same in all parts"),
+        "solve": printed("Algorithm 2, which fits by descent"),
+        "fitting": ours("Algorithm 2 takes T rounds, and names no number"),
+        "fitting_rate": printed("Section 4.3.1, of the same optimiser"),
+    }
 
     def __init__(
         self,
         *,
         structure: tuple[Whole, ...] | None = None,
         activation: str | None = None,
-        solve: bool = True,
-        fitting: Count = 600,
-        fitting_rate: Positive = 0.03,
+        solve: bool = False,
+        fitting: Count = 10_000,
+        fitting_rate: Positive = 0.001,
         loss: InversionLoss = "mse",
-        steps: Count = 300,
-        rate: Positive = 0.01,
-        finish: Count = 20,
+        steps: Count = 10_000,
+        rate: Positive = 0.001,
+        finish: Count = 0,
+        box: bool = True,
+        until: NotNegative = 1e-8,
         adaptive: bool = False,
     ) -> None:
         check_search(loss, steps, rate, finish)
@@ -79,12 +98,14 @@ class ShadowInversion(Attack):
         self.structure = structure
         self.activation = activation  # of the shadow's hidden layers; None: like the own part's, else sigmoid
         self.solve = solve  # a linear shadow by least squares; else by Algorithm 2 as printed
-        self.fitting = fitting  # rounds of Algorithm 2; 0.001 is the paper's rate, its number of rounds is not given
+        self.fitting = fitting  # rounds of Algorithm 2
         self.fitting_rate = fitting_rate
         self.loss: InversionLoss = loss
         self.steps = steps
         self.rate = rate
         self.finish = finish
+        self.box = boolean("shadow inversion: box", box)
+        self.until = not_negative("shadow inversion: until", until)
         self.adaptive = adaptive
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
@@ -103,7 +124,7 @@ class ShadowInversion(Attack):
             outputs_of(own, view.own),
             scores,
             len(view.unknown),
-            InversionSearch(self.loss, self.steps, self.rate, self.finish),
+            InversionSearch(self.loss, self.steps, self.rate, self.finish, self.box, self.until),
             told=known,
         )
         return Guess(view.unknown_names, values)

@@ -6,7 +6,7 @@ x' of 0 and 1 at them: w = argmin |A'w - Dx'|, x = x' at these rows and [Aw >= 1
 the paper's experiments.
 
 As printed the distance is |Aw - x|^2, and then e wins whenever there is noise: it is within 1 of any span, while a true
-column with noise t on its rows is n t^2 away. With `relative` (the default) the distance is taken over n var(x).
+column with noise t on its rows is n t^2 away. With `relative` (ours, the preset `sharp`) it is taken over n var(x).
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from plumbob.attacks.embeddings.linear_equations import CANDIDATE_CELLS, candida
 from plumbob.errors import boolean, whole
 from plumbob.federation import FloatArray
 from plumbob.kinds import Kind
+from plumbob.setting_sources import ours, printed
 from plumbob.threats import View
 
 
 class LeverageSampling(Attack):
-    """Repeated `runs` times, with at most `most` rows; as printed if not `relative`."""
+    """As printed: repeated `runs` times, with at most `most` rows. `relative` is ours."""
 
     name = "leverage_sampling"
     identity = "LeverageSampling(runs, most, relative)"
@@ -34,9 +35,15 @@ class LeverageSampling(Attack):
     addresses = (Kind.TWO_VALUED,)
     by_default = False
     knows = ADDED_NOISE
-    presets = {"small": {"runs": 4, "most": 12}}
+    presets = {"sharp": {"relative": True}, "small": {"runs": 4, "most": 12, "relative": True}}
+    sources = {
+        "runs": printed("Section VI-D"),
+        "most": ours("all dimensions in the paper, whose time doubles with each"),
+        "relative": printed("Algorithm 2, line 8"),
+        "adaptive": printed("Algorithm 2, which knows of no noise's size"),
+    }
 
-    def __init__(self, runs: int = 20, most: int = 18, relative: bool = True, adaptive: bool = False) -> None:
+    def __init__(self, runs: int = 20, most: int = 18, relative: bool = False, adaptive: bool = False) -> None:
         self.runs = whole("leverage_sampling: runs", runs, 1, 10_000)
         self.most = whole("leverage_sampling: most", most, 2, 30)
         self.relative = boolean("leverage_sampling: relative", relative)

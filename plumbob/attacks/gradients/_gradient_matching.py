@@ -17,6 +17,7 @@ import numpy as np
 
 from plumbob.attacks.base import Attack, Guess, nothing
 from plumbob.attacks.gradients._defended_gradients import changed
+from plumbob.attacks.gradients._table_nine import TableNineRow, row_that_fits
 from plumbob.attacks.gradients._worker_uploads import Uploads, Worker, needs_coordinator
 from plumbob.errors import BadInput, positive, whole
 from plumbob.federation import BoolArray, FloatArray, IntArray
@@ -25,6 +26,7 @@ from plumbob.known_defences import KnownSecureAggregation
 from plumbob.lazy_imports import Tensor, nn, torch
 from plumbob.protocols.gradients.split_training import TOP
 from plumbob.protocols.shared.networks import one_thread
+from plumbob.setting_sources import ours, printed
 from plumbob.setting_types import Positive, Whole
 from plumbob.threats import View
 
@@ -33,6 +35,15 @@ LABEL_STEP_RATIO = 1e4  # the authors give labels the gradient of 100 |.|^2, and
 SNAPSHOTS = 10
 UNAWARE = "gradients are matched as if no defence had changed them"
 Pairs = list[tuple[Tensor, Tensor]]  # made-up and real gradients, one pair per parameter
+
+
+# Ours: enough to see who learns something. What the paper takes for its data sets is a multiple of it.
+FAST = {"iterations": 300, "rate": 1e-2}
+RIVAL_SOURCES = {
+    "iterations": printed("Section 4.1: as many as CAFE; Table 5, for the data that fit"),
+    "rate": ours("the paper names none; that of CAFE's Step III in Table 9"),
+    "report_every": ours("how often the guess so far is kept; it changes no guess"),
+}
 
 
 class ServerAttack(Attack):
@@ -44,8 +55,9 @@ class ServerAttack(Attack):
     corrupted = True
     by_default = False  # thousands of iterations to learn less than gradient peeling solves for
     needs_active = False
-    presets = {"small": {"iterations": 20}}
-    iterations: int
+    presets = {"fast": FAST, "small": FAST | {"iterations": 20}}
+    sources = RIVAL_SOURCES
+    iterations: int | None
     report_every: int | None
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
@@ -61,8 +73,12 @@ class ServerAttack(Attack):
     def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
         """The guess that the iterations end in."""
 
-    def _store_length(self, iterations: int, report_every: int | None) -> None:
-        self.iterations = whole("iterations", iterations, 1)
+    def length(self, server: MatchingServer) -> int:
+        """The iterations, those of the row of Table 9 that fits where none are given."""
+        return self.iterations or server.published.iterations
+
+    def _store_length(self, iterations: int | None, report_every: int | None) -> None:
+        self.iterations = None if iterations is None else whole("iterations", iterations, 1)
         self.report_every = None if report_every is None else whole("report_every", report_every, 1)
 
 
@@ -75,16 +91,31 @@ def _limit(uploads: Uploads) -> str:
     return ""
 
 
-class Matching(ServerAttack):
+class Rival(ServerAttack):
+    """One that moves dummies at one rate."""
+
+    rate: float | None
+
+    def pace(self, server: MatchingServer) -> float:
+        """The rate, that of CAFE's Step III where none is given."""
+        return self.rate or server.published.rates[2]
+
+    def _store_rate(self, rate: float | None) -> None:
+        self.rate = None if rate is None else positive("rate", rate)
+
+
+class Matching(Rival):
     """An attack defined by its objective: dummy rows and labels are optimised to minimise it."""
 
-    def __init__(self, *, iterations: Whole = 300, rate: Positive = 1e-2, report_every: Whole | None = None) -> None:
+    def __init__(
+        self, *, iterations: Whole | None = None, rate: Positive | None = None, report_every: Whole | None = None
+    ) -> None:
         self._store_length(iterations, report_every)
-        self.rate = positive("rate", rate)
+        self._store_rate(rate)
 
     def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
         dummies = Dummies.drawn(server, seed_of(rng))
-        return search(self, server, dummies, lambda batch: self.objective(batch, server), self.rate)
+        return search(self, server, dummies, lambda batch: self.objective(batch, server))
 
     @abstractmethod
     def objective(self, batch: MadeUpBatch, server: MatchingServer) -> Tensor:
@@ -259,6 +290,11 @@ class MatchingServer:
         layer.register_forward_hook(lambda _, __, output: kept.append(output))
 
     @cached_property
+    def published(self) -> TableNineRow:
+        """What the paper runs on data of this shape."""
+        return row_that_fits([worker.plan.shape for worker in self.uploads.workers])
+
+    @cached_property
     def pictures(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the unknown workers' inputs, of those that are pictures."""
         return {w.name: w.plan.shape for w in self.uploads.attacked if len(w.plan.shape) == 3}
@@ -307,8 +343,8 @@ class Reporter:
     """Collects the guess at some iterations."""
 
     def __init__(self, server: MatchingServer, attack: ServerAttack) -> None:
-        self.server, self.length = server, attack.iterations
-        self.every = attack.report_every or max(1, -(-attack.iterations // SNAPSHOTS))
+        self.server, self.length = server, attack.length(server)
+        self.every = attack.report_every or max(1, -(-self.length // SNAPSHOTS))
         self.path: list[tuple[int, FloatArray]] = []
 
     def after(self, iteration: int, parts: Callable[[], dict[str, Tensor]]) -> None:
@@ -324,14 +360,15 @@ class Reporter:
         return Guess(names, values=self.server.values(parts, seen), labels=labels, path=tuple(self.path))
 
 
-def search(attack: ServerAttack, server: MatchingServer, dummies: Dummies, objective: Objective, rate: float) -> Guess:
+def search(attack: Rival, server: MatchingServer, dummies: Dummies, objective: Objective) -> Guess:
     """All iterations with one objective, for attacks without other steps."""
     reporter = Reporter(server, attack)
 
     def parts() -> dict[str, Tensor]:
         return {name: part.values for name, part in dummies.data.items()}
 
-    for iteration in range(attack.iterations):
+    rate = attack.pace(server)
+    for iteration in range(reporter.length):
         move(server, dummies, objective, rate, iteration)
         reporter.after(iteration, parts)
     return reporter.guess(parts(), dummies.logits.values)

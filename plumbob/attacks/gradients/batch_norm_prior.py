@@ -14,10 +14,11 @@ import numpy as np
 
 from plumbob.attacks.base import Guess
 from plumbob.attacks.gradients._gradient_matching import (
+    RIVAL_SOURCES,
     Dummies,
     MadeUpBatch,
     MatchingServer,
-    ServerAttack,
+    Rival,
     search,
     seed_of,
     squared,
@@ -26,6 +27,7 @@ from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import not_negative, positive
 from plumbob.lazy_imports import Tensor, nn, torch
 from plumbob.protocols.shared.networks import first_linear
+from plumbob.setting_sources import ours, printed
 from plumbob.setting_types import NotNegative, Positive, Whole
 from plumbob.threats import View
 
@@ -33,24 +35,28 @@ STAND_IN_ROWS = 256  # rows of U(0, 1) that stand in for others
 Moments = tuple[Tensor, Tensor]
 
 
-class BatchNormPrior(ServerAttack):
+class BatchNormPrior(Rival):
     """Gradient matching, with feature maps kept close to the statistics of other rows."""
 
     name = "batch_norm_prior"
     identity = "BatchNormPrior(iterations, report_every, rate, alpha, gamma)"
     summary = "jin2021's baseline: matches gradients and typical statistics of feature maps (GradInversion)"
+    sources = RIVAL_SOURCES | {
+        "alpha": printed("Section 4.1: that of CAFE, in Table 9"),
+        "gamma": ours("the paper names none; that of CAFE's last term in Table 9"),
+    }
 
     def __init__(
         self,
         *,
-        iterations: Whole = 300,
-        rate: Positive = 1e-2,
+        iterations: Whole | None = None,
+        rate: Positive | None = None,
         alpha: Positive = 1e-2,
         gamma: NotNegative = 1e-3,
         report_every: Whole | None = None,
     ) -> None:
         self._store_length(iterations, report_every)
-        self.rate = positive("rate", rate)
+        self._store_rate(rate)
         self.alpha, self.gamma = positive("alpha", alpha), not_negative("gamma", gamma)
 
     def descend(self, server: MatchingServer, rng: np.random.Generator) -> Guess:
@@ -61,7 +67,7 @@ class BatchNormPrior(ServerAttack):
         def objective(batch: MadeUpBatch) -> Tensor:
             return self.alpha * squared(batch.pairs()) + self.gamma * prior.misfit(batch)
 
-        return search(self, server, dummies, objective, self.rate)
+        return search(self, server, dummies, objective)
 
 
 class BatchNormStatistics:

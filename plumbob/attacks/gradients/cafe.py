@@ -10,7 +10,6 @@ fully connected layer h is the row itself, so there Step III looks for the label
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -28,50 +27,48 @@ from plumbob.attacks.gradients._gradient_matching import (
     squared,
     variation,
 )
+from plumbob.attacks.gradients._table_nine import TABLE_9, Rates
 from plumbob.attacks.gradients._worker_uploads import Worker
 from plumbob.errors import BadInput, Unfit, not_negative, one_of, positive, whole
 from plumbob.lazy_imports import Tensor, torch
 from plumbob.protocols.shared.networks import first_linear, representation
-from plumbob.setting_types import NotNegative, Positive, Whole
+from plumbob.setting_sources import authors, ours, printed
+from plumbob.setting_types import NotNegative, Whole
 
 CafeOptimizer = Literal["sgd", "adam"]
-Rates = tuple[Positive, Positive, Positive]
 START_V, START_H = 8e-4, 8e-2  # V starts in U(-8e-4, 8e-4), H in U(0, 8e-2)
-# Xi where none is given, per pair of neighbouring pixels: what Table 9's is for CIFAR-10 and MNIST
+# Xi where rates are given and it is not, per pair of neighbouring pixels: what Table 9's is for CIFAR-10 and MNIST
 DEFAULT_XI_PER_PAIR = 1 / 16
-
-
-@dataclass(frozen=True)
-class TableNineRow:
-    """A row of jin2021's Table 9, for four workers and batches of 40. The weights are the same in all rows."""
-
-    rates: Rates
-    xi: float
-
-
-TABLE_9 = {
-    "cifar10": TableNineRow((5e-3, 8e-3, 2e-2), 90),
-    "mnist": TableNineRow((1e-2, 1e-2, 1e-2), 25),
-    "linnaeus5": TableNineRow((5e-3, 5e-3, 1e-2), 110),
-    "yale": TableNineRow((1e-2, 1e-2, 1e-2), 32),
-}
+FAST = {"iterations": 300, "rates": (1e-2, 1e-2, 1e-2)}  # ours, and without a row of Table 9
 
 
 class Cafe(ServerAttack):
-    """Nested loops: all iterations of one step before the next begins."""
+    """Nested loops: all iterations of one step before the next begins. Where no rates are given, the row of Table 9 that fits."""
 
     name = "cafe"
     aliases = ("CAFE",)
     identity = "Cafe(iterations, report_every, earlier, rates, first_step, alpha, beta, gamma, xi)"
     summary = "jin2021: recovers gradients, then layer inputs, then data and labels by descent (nested loops)"
     nested: ClassVar[bool] = True
+    presets = {"fast": FAST, "small": FAST | {"iterations": 20}}
+    sources = {
+        "iterations": printed("Table 5, for the data that fit"),
+        "earlier": printed("Table 5: as many of each step"),
+        "rates": printed("Table 9, for the data that fit"),
+        "first_step": authors("cafe.py"),
+        "alpha": printed("Table 9"),
+        "beta": printed("Table 9"),
+        "gamma": printed("Table 9"),
+        "xi": printed("Table 9, for the data that fit; in proportion to the pixels of a tile"),
+        "report_every": ours("how often the guess so far is kept; it changes no guess"),
+    }
 
     def __init__(
         self,
         *,
-        iterations: Whole = 300,
+        iterations: Whole | None = None,
         earlier: Whole | None = None,
-        rates: Rates = (1e-2, 1e-2, 1e-2),
+        rates: Rates | None = None,
         first_step: CafeOptimizer = "sgd",
         alpha: NotNegative = 1e-2,
         beta: NotNegative = 1e-4,
@@ -83,10 +80,13 @@ class Cafe(ServerAttack):
         if earlier is not None and not self.nested:
             raise BadInput("earlier: expected no value for a single loop, where all steps run together")
         self.earlier = None if earlier is None else whole("earlier", earlier, 1)  # iterations of Steps I and II
-        if len(rates) != 3:
+        if rates is not None and len(rates) != 3:
             raise BadInput(f"rates: expected one for each of three steps, got {len(rates)}")
-        first, second, third = (positive("rates", rate) for rate in rates)
-        self.rates: Rates = (first, second, third)
+        self.rates = (
+            None
+            if rates is None
+            else (positive("rates", rates[0]), positive("rates", rates[1]), positive("rates", rates[2]))
+        )
         one_of("first_step", first_step, get_args(CafeOptimizer))
         self.first_step = first_step
         self.alpha, self.beta = not_negative("alpha", alpha), not_negative("beta", beta)
@@ -94,8 +94,8 @@ class Cafe(ServerAttack):
         self.xi = None if xi is None else not_negative("xi", xi)
 
     @classmethod
-    def for_data(cls, name: str, *, iterations: int = 300, earlier: int | None = None) -> Self:
-        """With the rates and xi that jin2021 took for one of its data sets.
+    def for_data(cls, name: str, *, iterations: int | None = None, earlier: int | None = None) -> Self:
+        """With the rates and xi that jin2021 took for one of its data sets, whatever the shape of the data.
 
         >>> Cafe.for_data("cifar10", iterations=8_000).rates
         (0.005, 0.008, 0.02)
@@ -114,9 +114,9 @@ class Cafe(ServerAttack):
     def _steps(self, state: CafeState) -> Iterator[int]:
         """The iterations of Step III, with Steps I and II taken where the algorithm has them."""
         for step in (state.first, state.second):
-            for iteration in range(self.earlier or self.iterations):
+            for iteration in range(self.earlier or state.length):
                 step(iteration)
-        yield from range(self.iterations)
+        yield from range(state.length)
 
 
 class CafeState:
@@ -129,21 +129,24 @@ class CafeState:
         self.dummies = Dummies.drawn(server, generator, hidden)
         self.tiles = [w.name for w in hidden if w.name in server.pictures]
         pairs = [c * (h * (w - 1) + w * (h - 1)) for c, h, w in (server.pictures[name] for name in self.tiles)]
-        self.xi = attack.xi if attack.xi is not None else DEFAULT_XI_PER_PAIR * float(np.mean(pairs)) if pairs else 0.0
+        row = server.published
+        self.length, self.rates = attack.length(server), attack.rates or row.rates
+        per_pair = row.xi_per_pair if attack.rates is None else DEFAULT_XI_PER_PAIR
+        self.xi = attack.xi if attack.xi is not None else per_pair * float(np.mean(pairs)) if pairs else 0.0
 
     def first(self, iteration: int) -> float:
         """Step I on one batch; the largest F1 of a worker before it."""
-        rate, kind = self.attack.rates[0], self.attack.first_step
+        rate, kind = self.rates[0], self.attack.first_step
         return max(layer.descend_v(iteration, rate, kind) for layer in self.layers.values())
 
     def second(self, iteration: int) -> float:
         """Step II on one batch; the largest F2 of a worker before it."""
-        return max(layer.descend_h(iteration, self.attack.rates[1]) for layer in self.layers.values())
+        return max(layer.descend_h(iteration, self.rates[1]) for layer in self.layers.values())
 
     def third(self, iteration: int) -> float:
         """Step III on one batch; F3 before it."""
         fixed = {name: layer.as_input() for name, layer in self.layers.items() if layer.is_input}
-        return move(self.server, self.dummies, self.objective, self.attack.rates[2], iteration, fixed)
+        return move(self.server, self.dummies, self.objective, self.rates[2], iteration, fixed)
 
     def objective(self, batch: MadeUpBatch) -> Tensor:
         """F3."""

@@ -5,9 +5,17 @@ D = 1 - <g, g'> / (|g| |g'|) + beta TV          over all parameters at once
 
 from __future__ import annotations
 
-from plumbob.attacks.gradients._gradient_matching import MadeUpBatch, Matching, MatchingServer, Pairs, variation
+from plumbob.attacks.gradients._gradient_matching import (
+    RIVAL_SOURCES,
+    MadeUpBatch,
+    Matching,
+    MatchingServer,
+    Pairs,
+    variation,
+)
 from plumbob.errors import not_negative
 from plumbob.lazy_imports import Tensor, torch
+from plumbob.setting_sources import ours
 from plumbob.setting_types import NotNegative, Positive, Whole
 
 TINY_SQUARED_LENGTH = 1e-20  # of squared lengths: a gradient of zeros has no angle
@@ -19,12 +27,13 @@ class CosineGradients(Matching):
     name = "cosine_gradients"
     identity = "CosineGradients(iterations, report_every, rate, beta)"
     summary = "jin2021's baseline: matches gradients by cosine similarity and prefers smooth images"
+    sources = RIVAL_SOURCES | {"beta": ours("the paper names none; that of CAFE's total variation in Table 9")}
 
     def __init__(
         self,
         *,
-        iterations: Whole = 300,
-        rate: Positive = 1e-2,
+        iterations: Whole | None = None,
+        rate: Positive | None = None,
         beta: NotNegative = 1e-4,
         report_every: Whole | None = None,
     ) -> None:

@@ -1,12 +1,13 @@
 """Gradient inversion (GIA, jiang2022 Section 4.3.1): search for values whose scores match the observed ones.
 
 For each row by itself, from x_target = 0, T rounds of Adam on D(c, softmax(f(x_own, x_target)))      (Algorithm 1)
+within the feature space, here [0, 1] (Eq 16), or until D is almost 0
     MSE   D = mean_m (c_m - c'_m)^2                                                                  (Eq 18)
     KLD   D = sum_m c_m ln(c_m / c'_m)           (Eq 19 as printed has the opposite sign, which would be maximised)
 Adam works cell by cell, so with the sum of the rows' losses all rows go at once and none feels another.
 
-"Until D approaches 0" takes Adam very long where a score is small. So a few rounds of damped Gauss-Newton finish: the
-shortest move to a point whose log-scores fit, kept where D did not grow by it. `finish=0, rate=0.001` is the paper's.
+That takes Adam very long where a score is small. So in the preset `fast`, which knows no box, a few rounds of damped
+Gauss-Newton finish: the shortest move to a point whose log-scores fit, kept where D did not grow by it. That is ours.
 Scores that a known defence changed: D is their distance from the release (`release_likelihood.py`), and log-scores that are
 not known are not followed.
 """
@@ -22,10 +23,11 @@ import numpy as np
 from plumbob.attacks._common.differentiable_models import logits_of
 from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Meaning, meaning
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
-from plumbob.errors import BadInput
+from plumbob.errors import BadInput, boolean, not_negative
 from plumbob.federation import FloatArray
 from plumbob.lazy_imports import Tensor, torch
-from plumbob.setting_types import Count, Positive
+from plumbob.setting_sources import ours, printed
+from plumbob.setting_types import Count, NotNegative, Positive
 from plumbob.threats import View, WhiteBox
 
 InversionLoss = Literal["mse", "kld"]
@@ -33,8 +35,21 @@ Outputs = Callable[[Tensor, Tensor], Tensor]  # what is known of the rows, a gue
 ScoreDistance = Callable[[Tensor, Tensor], Tensor]  # log scores, what was seen -> D of every row
 
 ROWS_SEARCHED_TOGETHER = 1024  # rows searched together: few enough to stay in the cache
+ROUNDS_BETWEEN_LOOKS = 50  # rounds of Adam between two looks at which rows have arrived
 DISTANCE_ROUNDING = 1e-12  # D may grow by so much while the log-scores come closer: below it D is rounding
 INVERSION_ADAM_BETAS, INVERSION_ADAM_EPSILON = (0.9, 0.999), 1e-8  # Adam's
+
+
+FAST = {"steps": 300, "rate": 0.01, "finish": 20, "box": False, "until": 0.0}  # ours
+SEARCH_SOURCES = {
+    "loss": printed("Eq 18; Eq 19 is the other"),
+    "steps": ours("Section 4.3.1 stops where D approaches 0, and names no number"),
+    "rate": printed("Section 4.3.1"),
+    "finish": printed("Algorithm 1, which has no such rounds"),
+    "box": printed("Eq 16, with features in [0, 1] (Section 5.1.1)"),
+    "until": ours('Section 4.3.1 says "approaches 0"'),
+    "adaptive": printed("Section 6, where defences meet the same attack"),
+}
 
 
 class GradientInversion(Attack):
@@ -42,7 +57,7 @@ class GradientInversion(Attack):
 
     name = "gradient_inversion"
     aliases = ("GIA",)
-    identity = "GradientInversion(loss, steps, rate, finish)"
+    identity = "GradientInversion(loss, steps, rate, finish, box=False, until=0.0)"
     summary = "GIA: minimises the distance between the observed scores and those of the guess, by Adam from zero"
     paper = "jiang2022"
     nist = ATTRIBUTE_INFERENCE
@@ -50,22 +65,27 @@ class GradientInversion(Attack):
     requires = (WhiteBox,)
     knows = SCORE_RELEASES
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems
-    presets = {"small": {"steps": 40, "finish": 5}}
+    presets = {"fast": FAST, "converged": FAST | {"finish": 100}, "small": FAST | {"steps": 40, "finish": 5}}
+    sources = SEARCH_SOURCES
 
     def __init__(
         self,
         *,
         loss: InversionLoss = "mse",
-        steps: Count = 300,
-        rate: Positive = 0.01,
-        finish: Count = 20,
+        steps: Count = 10_000,
+        rate: Positive = 0.001,
+        finish: Count = 0,
+        box: bool = True,
+        until: NotNegative = 1e-8,
         adaptive: bool = False,
     ) -> None:
         check_search(loss, steps, rate, finish)
         self.loss: InversionLoss = loss
         self.steps = steps  # T
-        self.rate = rate  # lambda; 0.001 in the paper
-        self.finish = finish  # rounds of Gauss-Newton after Adam; none in the paper
+        self.rate = rate  # lambda
+        self.finish = finish  # rounds of Gauss-Newton after Adam
+        self.box = boolean("gradient inversion: box", box)  # whether values stay in [0, 1]
+        self.until = not_negative("gradient inversion: until", until)  # rows whose D is below it are done
         self.adaptive = adaptive
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
@@ -84,7 +104,7 @@ class GradientInversion(Attack):
             known,
             scores,
             len(view.unknown),
-            InversionSearch(self.loss, self.steps, self.rate, self.finish),
+            InversionSearch(self.loss, self.steps, self.rate, self.finish, self.box, self.until),
             told=meaning(view.defence),
         )
         return Guess(view.unknown_names, values)
@@ -101,12 +121,14 @@ def check_search(loss: str, steps: int, rate: float, finish: int) -> None:
 
 
 class InversionSearch(NamedTuple):
-    """The loss, steps and rate of Adam, and the rounds of Gauss-Newton that finish it."""
+    """Loss, steps and rate of Adam, rounds of Gauss-Newton that finish it, whether in [0, 1], and the D that is enough."""
 
     loss: InversionLoss
     steps: int
     rate: float
     finish: int
+    box: bool = False
+    until: float = 0.0
 
 
 def invert(
@@ -124,11 +146,11 @@ def invert(
     for begin in range(0, len(answered), ROWS_SEARCHED_TOGETHER):
         rows = answered[begin : begin + ROWS_SEARCHED_TOGETHER]
         given, seen = torch.tensor(known[rows]), torch.tensor(scores[rows])
-        guess = _adam(outputs, given, seen, count, far, search.steps, search.rate)
+        guess = _adam(outputs, given, seen, count, far, search)
         aim, least = (seen, 0.0) if told is None else (told.middle(seen), told.width)
         sharp = torch.nonzero((aim > least).all(dim=1))[:, 0]
         guess[sharp] = _finished(outputs, given[sharp], seen[sharp], aim[sharp], guess[sharp], far, search.finish)
-        values[rows] = guess.numpy()
+        values[rows] = (guess.clamp_(0.0, 1.0) if search.box else guess).numpy()
     return values
 
 
@@ -148,19 +170,35 @@ def distances(logits: Tensor, seen: Tensor, loss: InversionLoss) -> Tensor:
 
 
 def _adam(
-    outputs: Outputs, given: Tensor, seen: Tensor, count: int, far: ScoreDistance, steps: int, rate: float
+    outputs: Outputs, given: Tensor, seen: Tensor, count: int, far: ScoreDistance, search: InversionSearch
 ) -> Tensor:
-    """Algorithm 1 for a chunk of rows. Adam is written out: its bookkeeping would cost more than the gradients."""
-    guess = torch.zeros((len(given), count), dtype=torch.float64, requires_grad=True)
-    first, second = torch.zeros_like(guess), torch.zeros_like(guess)
-    for step in range(1, steps + 1):
-        (slope,) = torch.autograd.grad(far(outputs(given, guess), seen).sum(), guess)
+    """Algorithm 1 for a chunk of rows. Adam is written out: its bookkeeping would cost more than the gradients.
+
+    Rows that have arrived are left out of later rounds; none feels another, so this changes nothing for those that are left.
+    """
+    found = torch.zeros((len(given), count), dtype=torch.float64)
+    guess, left = torch.zeros_like(found, requires_grad=True), torch.arange(len(given))
+    first, second = torch.zeros_like(found), torch.zeros_like(found)
+    for step in range(1, search.steps + 1):
+        gaps = far(outputs(given, guess), seen)
+        (slope,) = torch.autograd.grad(gaps.sum(), guess)
         with torch.no_grad():
             first.mul_(INVERSION_ADAM_BETAS[0]).add_(slope, alpha=1 - INVERSION_ADAM_BETAS[0])
             second.mul_(INVERSION_ADAM_BETAS[1]).addcmul_(slope, slope, value=1 - INVERSION_ADAM_BETAS[1])
             scale = (second / (1 - INVERSION_ADAM_BETAS[1] ** step)).sqrt_().add_(INVERSION_ADAM_EPSILON)
-            guess.addcdiv_(first, scale, value=-rate / (1 - INVERSION_ADAM_BETAS[0] ** step))
-    return guess.detach()
+            guess.addcdiv_(first, scale, value=-search.rate / (1 - INVERSION_ADAM_BETAS[0] ** step))
+            if search.box:
+                guess.clamp_(0.0, 1.0)
+        if search.until and step % ROUNDS_BETWEEN_LOOKS == 0:
+            found[left] = guess.detach()
+            on = torch.nonzero(gaps.detach() > search.until)[:, 0]
+            if not len(on):
+                return found
+            if len(on) < len(left):
+                left, given, seen, first, second = left[on], given[on], seen[on], first[on], second[on]
+                guess = guess.detach()[on].requires_grad_()
+    found[left] = guess.detach()
+    return found
 
 
 def _finished(

@@ -109,7 +109,7 @@ def solved_rows(
 
 def generated(view: View, low: FloatArray, span: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """What a generator expects of the rows, and how far cells lie from it: columns near a border vary less."""
-    guess = GenerativeRegression.sharp().run(view, rng).values
+    guess = GenerativeRegression.preset("sharp", adaptive=True).run(view, rng).values
     assert guess is not None
     centres = np.clip((guess - low) / np.where(span > 0, span, 1.0), 0.005, 0.995)
     means, middle = view.own.mean(axis=0), centres.mean(axis=0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_serializer, model_validator
 
@@ -15,6 +15,9 @@ from plumbob.attacks import ATTACKS, Attack, attack_named
 from plumbob.errors import BadInput, suggest
 from plumbob.identity import tupled
 from plumbob.setting_types import typed
+
+Effort = Literal["quick", "standard", "thorough"]
+FAST = "fast"  # the preset that quick and standard audits run
 
 
 class Part(BaseModel):
@@ -117,6 +120,22 @@ class AttackPlan(Chosen):
             known = suggest(self.preset, list(presets)) or "; it has none"
             raise BadInput(f"attack '{self.name}' has no preset '{self.preset}'{known}")
         return attack_named(self.name, **{**presets.get(self.preset or "", {}), **self.settings})
+
+
+def quick(name: str) -> AttackPlan:
+    """An attack as audits of effort quick and standard run it: the preset `fast` where its class declares one, else as it is."""
+    return AttackPlan(name=name, preset=FAST if FAST in ATTACKS.named(name).presets else None)
+
+
+def unnamed(effort: Effort) -> tuple[AttackPlan, ...]:
+    """The attacks of a plan that names none, by its effort.
+
+    quick, standard    every attack that runs by default, in its preset `fast` where it has one
+    thorough           these, and every attack without a preset: the published ones as printed, the slow ones included
+    """
+    fast = [quick(name) for name, kind in ATTACKS.items() if kind.by_default]
+    every = [*fast, *(AttackPlan(name=name) for name in ATTACKS)] if effort == "thorough" else fast
+    return tuple({one.title: one for one in every}.values())
 
 
 def _own_settings(attack: Attack) -> Mapping[str, Any]:

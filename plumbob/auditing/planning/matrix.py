@@ -113,4 +113,8 @@ def matrix(
 def of_plan(plan: Plan) -> list[Block]:
     """The plan's protocols against every threat that is known, the plan's own ones first."""
     titles = {part.title: part.name for part in plan.protocols}
-    return matrix(titles, [part.threat() for part in plan.threats], [attack.name for attack in plan.fitting_attacks])
+    return matrix(
+        titles,
+        [part.threat() for part in plan.threats],
+        list(dict.fromkeys(attack.name for attack in plan.fitting_attacks)),
+    )

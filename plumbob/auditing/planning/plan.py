@@ -16,10 +16,9 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from plumbob import bundle
-from plumbob.attacks import attacks
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
-from plumbob.auditing.planning.chosen import AttackPlan, Chosen, Part, by_signature
+from plumbob.auditing.planning.chosen import AttackPlan, Chosen, Effort, Part, by_signature, unnamed
 from plumbob.auditing.planning.gate import Gate
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
@@ -31,7 +30,6 @@ from plumbob.protocols.shared.hidden_codes import code_named
 from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox
 from plumbob.trust import Trust
 
-Effort = Literal["quick", "standard", "thorough"]
 PATHS = ("file", "recorded", "model")  # keys that name files
 
 # What an effort fills in where the plan is silent: trials, the shares of unknown columns, and the most rows predicted.
@@ -347,9 +345,8 @@ class Plan(Part):
 
     @property
     def fitting_attacks(self) -> tuple[AttackPlan, ...]:
-        """The attacks of the plan; where it names none, those that run by default."""
-        usual = (AttackPlan(name=name) for name, attack in attacks().items() if attack.by_default)
-        return self.attacks if self.attacks is not None else tuple(usual)
+        """The attacks of the plan; where it names none, those of its effort."""
+        return self.attacks if self.attacks is not None else unnamed(self.effort)
 
     def to_yaml(self, folder: Path) -> str:
         """The plan as YAML that gives the same plan when read from a file in that folder."""

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from plumbob.attacks import attacks
 from plumbob.auditing.planning import sweep
+from plumbob.auditing.planning.chosen import unnamed
 from plumbob.auditing.planning.plan import PATHS, Plan
 from plumbob.errors import BadInput, suggest
 from plumbob.files import read_text, reading, shown
@@ -107,7 +107,7 @@ def _expanded(raw: Mapping[str, Any], folder: Path, trust: Trust, look: bool) ->
         rooted = [_rooted(item, folder, look) for item in plan["protocols"]]
         plan["protocols"] = [_expanded_model(item, trust) if look else item for item in rooted]
     if plan.get("attacks") == "all":
-        plan["attacks"] = list(attacks())
+        plan["attacks"] = [one.model_dump() for one in unnamed("thorough")]
     if isinstance(plan.get("attacks"), str):
         plan["attacks"] = [plan["attacks"]]
     if isinstance(plan.get("unknown"), int | float):

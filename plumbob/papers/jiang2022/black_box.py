@@ -39,7 +39,9 @@ from plumbob.threats import AuxiliaryRows, Threat
 def shadow(scale: Scale, structure: tuple[int, ...] | None = None, solve: bool = True) -> ShadowInversion:
     steps, rate = GIA_ROUNDS[scale]
     rounds = 400 if scale == "smoke" else 1_500
-    return ShadowInversion(structure=structure, solve=solve, fitting=rounds, steps=steps, rate=rate, finish=0)
+    return ShadowInversion.preset(
+        "fast", structure=structure, solve=solve, fitting=rounds, steps=steps, rate=rate, finish=0
+    )
 
 
 def black_box(rows: int) -> Threat:

@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from plumbob.attacks import Attack, attack_named, knowing
+from plumbob.attacks import Attack, attacks, knowing
 from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.defences import Defence, defence_named
@@ -143,7 +143,7 @@ def _accuracy(scores: FloatArray, target: Federation) -> float:
 def _attackers() -> Iterator[tuple[str, Threat, Attack]]:
     for box, threat, names in (("white", LUO2021, WHITE), ("black", BLACK_BOX_WITH_ROWS, BLACK)):
         for name in names:
-            attack = knowing(name) if name in KNOWING else attack_named(name)
+            attack = knowing(name, preset="fast") if name in KNOWING else attacks("fast")[name]
             if attack.why_not("logistic_regression", threat) is None:
                 yield box, threat, attack
 

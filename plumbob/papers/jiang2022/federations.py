@@ -100,13 +100,13 @@ def protocol_of(kind: str, epochs: int = 40) -> PredictionProtocol:
 
 def gia(scale: Scale, loss: InversionLoss = "mse") -> GradientInversion:
     steps, rate = GIA_ROUNDS[scale]
-    return GradientInversion(loss=loss, steps=steps, rate=rate, finish=0)
+    return GradientInversion.preset("fast", loss=loss, steps=steps, rate=rate, finish=0)
 
 
 def to_the_end(scale: Scale) -> GradientInversion:
     """The same, and then on until D is 0: the paper stops when D "approaches 0", which Adam alone does not reach here."""
     steps, rate = GIA_ROUNDS[scale]
-    return GradientInversion(steps=steps, rate=rate, finish=40)
+    return GradientInversion.preset("fast", steps=steps, rate=rate, finish=40)
 
 
 def result(attack: Attack, one: JiangCase, view: View, accuracy: bool = False, seed: int = 0) -> JiangResult:

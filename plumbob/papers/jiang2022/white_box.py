@@ -275,7 +275,7 @@ def generator_attack(scale: Scale) -> Attack:
     """luo2021's GRN."""
     from plumbob.attacks.scores.generative_regression import GenerativeRegression
 
-    return GenerativeRegression() if scale == "paper" else GenerativeRegression(steps=60)
+    return GenerativeRegression.preset("fast", **({} if scale == "paper" else {"steps": 60}))
 
 
 def _by_kind(

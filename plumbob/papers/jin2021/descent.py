@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
+from plumbob.attacks.gradients._table_nine import TABLE_9
 from plumbob.attacks.gradients.batch_norm_prior import BatchNormPrior
-from plumbob.attacks.gradients.cafe import TABLE_9, Cafe
+from plumbob.attacks.gradients.cafe import Cafe
 from plumbob.attacks.gradients.cafe_single_loop import CafeSingleLoop
 from plumbob.attacks.gradients.cosine_gradients import CosineGradients
 from plumbob.attacks.gradients.dlg import Dlg

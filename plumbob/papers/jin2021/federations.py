@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.gradients.cafe import TABLE_9
+from plumbob.attacks.gradients._table_nine import TABLE_9
 from plumbob.auditing.running.run import generator
 from plumbob.data import registry
 from plumbob.federation import Federation, split_into_tiles

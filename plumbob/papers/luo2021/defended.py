@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.chosen import quick
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.finding import Finding
@@ -42,7 +43,7 @@ def defended(
         {
             "data": {"name": data} | ({"sample": GENERATIVE_ROWS[scale]} if GENERATIVE_ROWS[scale] else {}),
             "protocols": [protocol],
-            "attacks": [{"name": attack, "settings": {"adaptive": known}}],
+            "attacks": [quick(attack).knowing(known).model_dump()],
             "defences": ["none", *chosen],
             "unknown": [0.2, 0.6] if scale == "smoke" else [0.2, 0.4, 0.6],
             "trials": trials or GENERATIVE_TRIALS[scale],

@@ -130,7 +130,7 @@ def attacked(
     log = predict(predicting(protocol_named(protocol)), model.reordered(order), target, federation.rows(train))
     view = cut(log, LUO2021)
     purpose = (data, protocol, unknown, trial, rows)
-    guess = GenerativeRegression(**dict(settings)).run(view, generator(seed, "attack", *purpose))
+    guess = GenerativeRegression.preset("fast", **dict(settings)).run(view, generator(seed, "attack", *purpose))
     judged = score(guess, truth_of(log, view), view, generator(seed, "score", *purpose))
     told = judged.branching
     return Trial(unknown, judged, (told["right"], told["uniform"], told["usual"]) if told else None)

@@ -194,7 +194,7 @@ def _explained(guess: FloatArray, true: FloatArray) -> tuple[float, float]:
 
 def _guess(view: View, attack: str, true: FloatArray, rng: np.random.Generator) -> FloatArray | None:
     """What an attack says of every cell; None where it does not apply."""
-    chosen = knowing(attack)
+    chosen = knowing(attack, preset="fast")
     try:
         guess = finite(chosen.run(view, rng))
     except Unfit:

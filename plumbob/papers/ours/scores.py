@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from plumbob.attacks import name_of
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.chosen import quick
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.finding import Finding
@@ -86,12 +88,12 @@ def stronger(protocol: str, ours: str, rivals: tuple[str, ...], scale: Scale, se
         asked = {
             "data": {"name": data, "sample": 1_000 if scale == "smoke" else 12_000},
             "protocols": [protocol],
-            "attacks": [*rivals, ours],
+            "attacks": [quick(name).model_dump() for name in (*rivals, ours)],
             "rows": 150 if scale == "smoke" else 1_000,
         }
         curves: dict[str, list[float]] = {}
         for share, found in by_unknown(asked, ratios, trials, seed).items():
-            r2 = {a: [f.score.r2 for f in found if f.attack == a] for a in dict.fromkeys(f.attack for f in found)}
+            r2 = {a: [f.score.r2 for f in part] for a, part in group(found, lambda f: name_of(f.attack)).items()}
             means = {attack: float(np.mean(values)) for attack, values in r2.items()}
             seconds = float(np.mean([f.seconds for f in found if f.attack == ours]))
             told = ", ".join(f"{attack} {mean:.2f}" for attack, mean in means.items())
@@ -127,7 +129,11 @@ def stand_ins(scale: Scale, seed: int) -> CheckResult:
             view = cut(log, LUO2021)
             truth = truth_of(log, view).values
             for near in (False, True):
-                guess = GenerativeRegression(near=near).run(view, generator(seed, "P5 attack", data, trial)).values
+                guess = (
+                    GenerativeRegression.preset("fast", near=near)
+                    .run(view, generator(seed, "P5 attack", data, trial))
+                    .values
+                )
                 assert guess is not None
                 errors.setdefault("near" if near else "even", []).append(float(((guess - truth) ** 2).mean()))
             drawn = generator(seed, "P5 uniform", data, trial).random(truth.shape)

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from plumbob.attacks import name_of
 from plumbob.attacks.base import Branches
 from plumbob.attacks.scores.path_restriction import PathRestriction, agreed, leaves_of, path_claims, reachable
 from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.planning.chosen import quick
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
 from plumbob.auditing.running.open_data import open_source
@@ -42,7 +44,7 @@ def forest_branches(scale: Scale, seed: int) -> CheckResult:
             {
                 "data": {"name": data, "sample": 800 if scale == "smoke" else 6_000},
                 "protocols": [{"name": "random_forest", "settings": {"trees": 30 if scale == "smoke" else 100}}],
-                "attacks": [BOXES, NETWORK],
+                "attacks": [quick(name).model_dump() for name in (BOXES, NETWORK)],
                 "unknown": list(FOREST_UNKNOWN[scale]),
                 "trials": FOREST_TRIALS[scale],
                 "rows": 200 if scale == "smoke" else 400,
@@ -52,7 +54,7 @@ def forest_branches(scale: Scale, seed: int) -> CheckResult:
         ).filled()
         findings = run(plan, open_source(plan.data, seed))
         for share, found in group(findings, lambda f: round(f.unknown, 2)).items():
-            told = {a: [f.score.branching for f in fs] for a, fs in group(found, lambda f: f.attack).items()}
+            told = {a: [f.score.branching for f in fs] for a, fs in group(found, lambda f: name_of(f.attack)).items()}
             place = f"{data} {share:.0%}"
             boxes, network = ([one["right"] for one in told[name]] for name in (BOXES, NETWORK))
             usual = [one["usual"] for one in told[BOXES]]

@@ -205,7 +205,7 @@ def _noisy(name: str, scale: Scale, seed: int) -> Part:
         for trial in range(SIZES[scale].trials):
             log = thinned(trained(name, scale, seed + trial, "gaussian_masking", sigma=sigma))
             theirs, _ = _accuracy(
-                log, LeverageSampling(runs=20 if scale == "paper" else 5, adaptive=True), seed + trial
+                log, LeverageSampling.preset("sharp", runs=20 if scale == "paper" else 5, adaptive=True), seed + trial
             )
             first, best = _accuracy(log, BinaryColumns(), seed + trial)
             runs.append((theirs, first, best))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,12 @@ from plumbob.scoring.score import score, truth_of
 from plumbob.threats import LUO2021, Threat, View, cut
 from tests.worlds import built_in, made_table, world
 
-QUICK = GenerativeRegression(epochs=10, steps=20)
+
+def fast(**settings: Any) -> GenerativeRegression:
+    return GenerativeRegression.preset("fast", **settings)
+
+
+QUICK = fast(epochs=10, steps=20)
 
 
 def run(view: View, attack: GenerativeRegression = QUICK, seed: int = 5) -> np.ndarray:
@@ -45,29 +51,29 @@ def margin(table: Table, protocol: str, attack: GenerativeRegression) -> tuple[f
 @pytest.mark.parametrize("protocol", ["logistic_regression", "neural_network"])
 @pytest.mark.parametrize(("data", "limit"), [("breast", 0.9), ("digits", 0.7)])
 def test_below_the_papers_random_guesses(data: str, limit: float, protocol: str) -> None:
-    assert margin(built_in(data), protocol, GenerativeRegression(steps=200))[0] < limit
+    assert margin(built_in(data), protocol, fast(steps=200))[0] < limit
 
 
 @pytest.mark.needs_data("drive")
 def test_below_the_papers_random_guesses_on_drive() -> None:
     table = registry.load("drive")
     table = table.rows(np.sort(np.random.default_rng(0).permutation(len(table.values))[:4_000]))
-    assert margin(table, "neural_network", GenerativeRegression(steps=200))[0] < 0.7
+    assert margin(table, "neural_network", fast(steps=200))[0] < 0.7
 
 
 def test_individuals_are_learnt_where_columns_hang_together() -> None:
-    assert margin(made_table(rows=2_000), "neural_network", GenerativeRegression(steps=300))[1] > 0.2
+    assert margin(made_table(rows=2_000), "neural_network", fast(steps=300))[1] > 0.2
 
 
 def test_noise_alone_is_worse_than_noise_and_known_columns() -> None:
     table = made_table(rows=2_000)
-    full, blind = (margin(table, "neural_network", GenerativeRegression(steps=200, known=k))[0] for k in (True, False))
+    full, blind = (margin(table, "neural_network", fast(steps=200, known=k))[0] for k in (True, False))
     assert full < 0.8 * blind
 
 
 def test_without_a_generator_the_guess_leaves_the_box() -> None:
     view = cut(world(), LUO2021)
-    free = run(view, GenerativeRegression(steps=200, generator=False))
+    free = run(view, fast(steps=200, generator=False))
     inside = run(view)
     assert free.min() < 0 or free.max() > 1
     assert inside.min() >= 0
@@ -76,13 +82,13 @@ def test_without_a_generator_the_guess_leaves_the_box() -> None:
 
 def test_the_constraint_lowers_the_spread_of_the_guess() -> None:
     view = cut(world(unknown=7), LUO2021)
-    held, free = (run(view, GenerativeRegression(steps=100, constraint=c)).var(axis=0).sum() for c in (True, False))
+    held, free = (run(view, fast(steps=100, constraint=c)).var(axis=0).sum() for c in (True, False))
     assert held < free
 
 
 def test_training_lowers_the_distance_to_the_observed_scores() -> None:
     view = cut(world("neural_network"), LUO2021)
-    attack = GenerativeRegression(epochs=40, batch=64)
+    attack = fast(epochs=40, batch=64)
     assert view.model is not None
     logits = logits_of(view.protocol, view.model)
     rows = torch.empty(len(view.own), len(view.known) + len(view.unknown))
@@ -94,10 +100,10 @@ def test_training_lowers_the_distance_to_the_observed_scores() -> None:
     assert distances[-1] < 0.7 * distances[0]
 
 
-def test_one_plain_step_is_algorithm_2() -> None:
+def test_one_published_step_is_algorithm_2() -> None:
     """One batch of 50 rows, written out anew: torch's modules, a sum over rows, the authors' weight of the variance."""
     view = cut(world("neural_network", made_table(rows=100)), LUO2021)
-    attack = GenerativeRegression.plain(epochs=1)
+    attack = GenerativeRegression(epochs=1)
     found = run(view, attack)
     random = torch.Generator().manual_seed(int(np.random.default_rng(5).integers(2**62)))
     known, unknown = len(view.known), len(view.unknown)
@@ -168,7 +174,7 @@ def test_no_known_columns_are_survived(settings: dict[str, bool]) -> None:
     rest = {name: array[view.unknown] if name == "weights" else array for name, array in view.model.items()}
     count = len(view.unknown)
     bare = replace(view, own=view.own[:, :0], known=view.known[:0], unknown=np.arange(count), model=rest)
-    guess = run(bare, GenerativeRegression(epochs=2, **settings))
+    guess = run(bare, fast(epochs=2, **settings))
     assert guess.shape == (len(view.own), count)
     assert np.isfinite(guess).all()
 

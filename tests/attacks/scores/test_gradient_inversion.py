@@ -19,7 +19,7 @@ PROTOCOLS = GradientInversion.protocols
 
 
 def guess(view: View, **settings) -> np.ndarray:
-    values = GradientInversion(**settings).run(view, np.random.default_rng(0)).values
+    values = GradientInversion.preset("fast", **settings).run(view, np.random.default_rng(0)).values
     assert values is not None
     return values
 
@@ -90,6 +90,29 @@ def test_the_papers_search_gets_closer_with_every_round() -> None:
         for steps in (0, 300, 1200)
     )
     assert near < mid < far
+
+
+def published(view: View, **settings) -> np.ndarray:
+    values = GradientInversion(**settings).run(view, np.random.default_rng(0)).values
+    assert values is not None
+    return values
+
+
+def test_the_published_search_stays_in_the_box() -> None:
+    view = part(cut(world("split_models", unknown=4), LUO2021), slice(0, 20))
+    held, free = (published(view, steps=400, rate=0.01, box=box) for box in (True, False))
+    assert free.min() < 0
+    assert ((held >= 0) & (held <= 1)).all()
+
+
+def test_rows_that_have_arrived_are_left_where_they_are() -> None:
+    view = part(cut(world(unknown=2), LUO2021), slice(0, 12))
+    to_the_end, first_look = published(view, steps=150, until=0.0), published(view, steps=150, until=1e9)
+    assert np.array_equal(first_look, published(view, steps=50, until=0.0))
+    some = published(view, steps=150, until=3e-3)
+    left = np.abs(some - to_the_end).max(axis=1) < 1e-12
+    assert left.any()
+    assert not left.all()
 
 
 def test_withheld_rows_stay_at_the_start() -> None:
