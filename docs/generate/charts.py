@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from plumbob.attacks import name_of
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers, leak_of
 from plumbob.auditing.concluding.summarise import Summary, group, summarise
 from plumbob.auditing.running.finding import Finding, read_findings
@@ -71,7 +72,8 @@ def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawin
     plain = [finding for finding in findings if finding.defence == "none"]
     for (data, protocol, threat), parts in group(plain, lambda f: (f.data, f.protocol, f.threat)).items():
         by_attack = group(parts, lambda f: f.attack)
-        if attack not in by_attack:
+        mine = [title for title in by_attack if name_of(title) == attack]  # with whichever settings it was run
+        if not mine:
             continue
         learnt = {name: leak_of(trials) for name, trials in by_attack.items()}
         order = sorted(learnt, key=lambda name: -learnt[name].mean)
@@ -83,14 +85,16 @@ def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawin
                 min(1.0, learnt[name].mean + learnt[name].margin),
                 percent(learnt[name].mean),
                 f"{label(name)}: {with_margin(learnt[name].mean, learnt[name].margin)}",
-                "s0" if name == attack else "base",
+                "s0" if name in mine else "base",
             )
             for name in order
         ]
-        summary = next(s for s in summarise(parts) if s.setting.attack == attack)
+        shown = next(title for title in order if title in mine)
+        summary = next(s for s in summarise(parts) if s.setting.attack == shown)
         if not summary.claims:
             continue  # it found nothing to read there
-        words = f"{_scene(data, protocol, threat, parts)}: {_counted(summary)}."
+        run = f", as {label(shown)}" if shown != attack else ""
+        words = f"{_scene(data, protocol, threat, parts)}{run}: {_counted(summary)}."
         yield _drawing(bars, f"{label(attack)} beside other attacks", words)
 
 

@@ -138,7 +138,7 @@ def _type(kind: Any, parameter: inspect.Parameter) -> str:
     words = (
         hint.__name__ if isinstance(hint, type) and not get_args(hint) else re.sub(r"[\w.]+\.(\w+)", r"\1", str(hint))
     )
-    return words.replace(" | ", " or ")
+    return re.sub(r"^Optional\[(.+)\]$", r"\1 or None", words).replace(" | ", " or ")
 
 
 def _shown(value: object) -> object:

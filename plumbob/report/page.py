@@ -12,6 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from plumbob.attacks import name_of
 from plumbob.auditing.concluding import judging as judge
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, frontiers
@@ -227,5 +228,5 @@ def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
 
 
 def _terms(summaries: Sequence[Summary], meanings: Mapping[str, str]) -> list[tuple[str, str]]:
-    used = (name for s in summaries for name in (s.setting.protocol, s.setting.attack, s.setting.defence))
+    used = (name for s in summaries for name in (s.setting.protocol, name_of(s.setting.attack), s.setting.defence))
     return [(phrases.label(name), plain(meanings[name])) for name in dict.fromkeys(used) if name in meanings]

@@ -181,7 +181,7 @@ def test_the_command_prints_json_and_makes_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        SMALL | {"attacks": ["equation_solving", "path_restriction", "gradient_inversion"]},
+        SMALL | {"attacks": ["equation_solving", "path_restriction", {"name": "gradient_inversion", "preset": "fast"}]},
         {
             "data": "breast",
             "unknown": [0.3],

@@ -140,7 +140,7 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
         "protocols": "logistic_regression",
         "attacks": [
             {"name": "equation_solving", "settings": {"adaptive": False}},
-            {"name": "shadow_inversion", "settings": {"adaptive": True}},
+            {"name": "shadow_inversion", "preset": "fast", "settings": {"adaptive": True}},
         ],
         "defences": "sweep",
         "trials": 2,

@@ -157,7 +157,15 @@ def test_findings_are_those_of_an_attack_in_the_process_of_the_audit(
     network = {"name": "split_network", "settings": {"hidden": [16, 8], "epochs": 4, "batch_size": 40}}
     plan = PLAN | {"protocols": ["logistic_regression", "decision_tree", boosting, network], "trials": 1}
     plan |= {"threats": ["active", "active-training"]}
-    plan |= {"attacks": ["posterior_mean", "gradient_inversion", "path_restriction", "reverse_sum", "binary_columns"]}
+    plan |= {
+        "attacks": [
+            "posterior_mean",
+            {"name": "GIA", "preset": "small"},
+            "path_restriction",
+            "reverse_sum",
+            "binary_columns",
+        ]
+    }
     walled = run_audit(plan, tmp_path / "walled")
     monkeypatch.setattr(workbench, "attempt", here)
     run_audit(plan, tmp_path / "here")
