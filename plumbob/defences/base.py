@@ -18,6 +18,7 @@ from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
+from plumbob.protocols.shared.gathering import Gathering
 from plumbob.threats import Threat
 
 
@@ -167,6 +168,9 @@ class OtherwiseTrained(PredictionProtocol):
 
     def collector(self, active: str) -> str:
         return self.inner.collector(active)
+
+    def gathering(self) -> Gathering:
+        return self.inner.gathering()
 
 
 class Watched(OtherwiseTrained):

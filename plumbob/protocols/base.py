@@ -16,6 +16,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import FILLED, Federation, FloatArray, IntArray, Party
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
+from plumbob.protocols.shared.gathering import Gathering
 from plumbob.protocols.shared.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
@@ -136,6 +137,10 @@ class PredictionProtocol(Protocol):
         """Who gets the answers and combines them: the coordinator, unless a protocol does without one."""
         return COORDINATOR
 
+    def gathering(self) -> Gathering:
+        """How the answers get there in one prediction: in the clear, unless a protocol adds them up unseen."""
+        return Gathering()
+
 
 class TrainingProtocol(Protocol):
     """Training is the exchange: every message of it crosses the channel and stands in the transcript.
@@ -217,18 +222,17 @@ def predict(
     defence.seal(log)
     log.seal(COORDINATOR, "other rows", others.values)
     log.seal(COORDINATOR, "other labels", others.label)
+    gathering = protocol.gathering()
+    gathering.begin(log, names, federation.active, collector)
     for round, start in enumerate(range(0, len(federation), batch)):
         rows = np.arange(start, min(start + batch, len(federation)))
-        answers = {}
         for party in federation.parties:
             asked = rows
             if party.name != federation.active:
                 asked = log.send(federation.active, party.name, "predict", round, "rows", rows)
-            reply = protocol.answer(party, parts[party.name], asked)
-            if party.name != collector:
-                reply = log.send(party.name, collector, "predict", round, "answer", reply)
-            answers[party.name] = reply
-        scores = checked(protocol.combine(model, answers, columns), len(rows), len(federation.classes))
+            gathering.send(party.name, round, protocol.answer(party, parts[party.name], asked))
+        combined = protocol.combine(model, gathering.opened(round), columns)
+        scores = checked(combined, len(rows), len(federation.classes))
         if release is not None:
             scores = release(scores, federation.rows(rows))
         log.send(collector, federation.active, "predict", round, "scores", scores)

@@ -1,4 +1,4 @@
-"""Is encryption on, with what key, and does it help? One answer for every training protocol of an audit."""
+"""Is encryption on, with what key, and does it help? One answer for every protocol of an audit that encrypts or could."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from plumbob.auditing.concluding.summarise import attacked, group
 from plumbob.auditing.running.finding import Finding
 from plumbob.crypto.paillier import RECOMMENDED_KEY
+from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, SAID_MASKED
 from plumbob.report.answer import Answer
 from plumbob.report.phrases import count, label, sentence_list
@@ -29,6 +30,7 @@ class Encryption:
     weak: bool
     bytes_by_party: dict[str, int]  # mean over trials
     seconds: float
+    phase: str = "training"
 
     @property
     def headline(self) -> str:
@@ -43,11 +45,11 @@ class Encryption:
         """Who sent how much, in words."""
         parts = [f"{party} {size(total)}" for party, total in self.bytes_by_party.items()]
         time = f", in {self.seconds:.1f} s" if self.seconds else ""  # of a recorded run it is not known
-        return f"Sent in training: {sentence_list(parts)}{time}."
+        return f"Sent in {self.phase}: {sentence_list(parts)}{time}."
 
 
 def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Encryption]:
-    """One answer per training protocol, in the order of the findings."""
+    """One answer per protocol, in the order of the findings."""
     answers = []
     for protocol, parts in group([f for f in attacked(findings) if f.encryption], lambda f: f.protocol).items():
         cipher = parts[0].encryption
@@ -55,8 +57,10 @@ def encryption(findings: Sequence[Finding], found: Sequence[Answer]) -> list[Enc
         weak = 0 < parts[0].key_bits < RECOMMENDED_KEY
         names = list(dict.fromkeys(name for finding in parts for name in finding.bytes_by_party))
         sent = {name: round(float(np.mean([f.bytes_by_party.get(name, 0) for f in parts]))) for name in names}
-        seconds = float(np.mean([f.train_seconds for f in parts]))
-        answers.append(Encryption(protocol, cipher, _helps(cipher, scenes), weak, sent, seconds))
+        kind = PROTOCOLS.get(protocol.partition(" ")[0])
+        phase = "training" if kind is None else kind.phase
+        spent = [f.train_seconds if phase == "training" else f.predict_seconds for f in parts]
+        answers.append(Encryption(protocol, cipher, _helps(cipher, scenes), weak, sent, float(np.mean(spent)), phase))
     return answers
 
 

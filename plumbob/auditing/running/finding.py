@@ -73,8 +73,10 @@ class Finding:
     predict_seconds: float = 0.0  # with what the defence does before scores are released
     bytes_sent: int = 0  # payloads of all messages
     bytes_by_party: dict[str, int] = field(default_factory=dict)  # by who sent them
-    key_bits: int = 0  # of a training protocol; 0 without encryption
-    encryption: str = ""  # of a training protocol: what ciphertexts it uses; empty in the prediction phase
+    key_bits: int = 0  # 0 without encryption
+    encryption: str = (
+        ""  # what ciphertexts its protocol uses; empty in the prediction phase, if answers are not added up unseen
+    )
     trained: bool = True  # whether the model learnt in this run; not where its parameters stayed as they were
     certificate: str = ""  # of an attack that finds columns or people without names: how many, how sure it is of them
     training_loss: tuple[tuple[int, float], ...] = ()  # round and loss, at most 60 of them, where a protocol tells it

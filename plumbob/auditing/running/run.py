@@ -238,6 +238,8 @@ class Workbench:
             seconds,
             accuracy,
             withheld,
+            encryption=protocol.gathering().encryption,
+            key_bits=protocol.gathering().key_bits,
             usual=_usual(target.label),
             useful=usefulness(_scores(log), target.label),
         )

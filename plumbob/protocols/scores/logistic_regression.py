@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from plumbob.errors import positive, whole
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.lazy_imports import sklearn
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
+from plumbob.protocols.shared.gathering import GATHERINGS, SUM_MESSAGES, Gathering, gathering_named
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,14 @@ class LogisticRegression(PredictionProtocol):
     summary = "logistic regression, two or more classes"
     cost_terms = ("1", "newton N (d c)^2", "newton N d c", "lbfgs N d c")  # a Hessian of (d c)^2 over N rows a step
     workload = "matrices"
+    glossary = MappingProxyType({**PredictionProtocol.glossary, **SUM_MESSAGES})
+    key_messages = ("public key",)
+    masked_messages = ("masked answer",)
 
-    def __init__(self, *, strength: float = 1.0, iterations: int = 500) -> None:
+    def __init__(self, *, strength: float = 1.0, iterations: int = 500, sums: str = "clear") -> None:
         self.strength = positive("logistic regression: strength", strength)  # inverse of the L2 penalty
         self.iterations = whole("logistic regression: iterations", iterations, 1)
+        self.sums = gathering_named("logistic regression", sums)
 
     def fit(
         self,
@@ -81,6 +87,9 @@ class LogisticRegression(PredictionProtocol):
         if classes == 2:
             weights, bias = np.hstack([-weights, weights]) / 2, np.concatenate([-bias, bias]) / 2
         return LinearModel(weights, bias)
+
+    def gathering(self) -> Gathering:
+        return GATHERINGS[self.sums]()
 
     def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
         return np.asarray(party.values[rows] @ part["weights"])

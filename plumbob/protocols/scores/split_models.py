@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from plumbob.errors import BadInput, suggest
 from plumbob.federation import FloatArray, IntArray, Party
 from plumbob.lazy_imports import Tensor, functional, sklearn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, all_classes
+from plumbob.protocols.shared.gathering import GATHERINGS, SUM_MESSAGES, Gathering, gathering_named
 from plumbob.transcript import COORDINATOR
 
 ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -114,6 +116,9 @@ class SplitModels(PredictionProtocol):
     by_party = True
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
     presets = {"small": {"epochs": 10}}
+    glossary = MappingProxyType({**PredictionProtocol.glossary, **SUM_MESSAGES})
+    key_messages = ("public key",)
+    masked_messages = ("masked answer",)
 
     def __init__(
         self,
@@ -125,6 +130,7 @@ class SplitModels(PredictionProtocol):
         batch: int = 128,
         rate: float = 0.01,
         coordinator: bool = True,
+        sums: str = "clear",
     ) -> None:
         if not 0 <= layers <= 3:
             raise BadInput(f"split models: expected 0 to 3 hidden layers, got {layers}")
@@ -137,6 +143,11 @@ class SplitModels(PredictionProtocol):
         self.batch = batch
         self.rate = rate
         self.coordinator = coordinator
+        self.sums = gathering_named("split models", sums)
+        if sums != "clear" and not coordinator:
+            raise BadInput(
+                f"split models: 'sums: {sums}' needs the coordinator, which opens them; drop 'coordinator: false'"
+            )
 
     def fit(
         self,
@@ -170,6 +181,9 @@ class SplitModels(PredictionProtocol):
 
     def collector(self, active: str) -> str:
         return COORDINATOR if self.coordinator else active
+
+    def gathering(self) -> Gathering:
+        return GATHERINGS[self.sums]()
 
     def answer(self, party: Party, part: Mapping[str, Array], rows: IntArray) -> Array:
         return LocalModel.from_arrays(part, np.arange(party.values.shape[1])).outputs(party.values[rows])
