@@ -38,9 +38,10 @@ class Schema(Grant):
 
 @dataclass(frozen=True)
 class AuxiliaryRows(Grant):
-    """`count` complete rows of other people, with the columns of all parties."""
+    """`count` complete rows of other people, with the columns of all parties: of the training rows, or of those `predicted`."""
 
     count: int = 100
+    predicted: bool = False  # jiang2022, Section 5.3: known records of the prediction set; the others are attacked
 
     def __post_init__(self) -> None:
         if self.count < 2:
@@ -48,7 +49,11 @@ class AuxiliaryRows(Grant):
 
     @property
     def words(self) -> str:
-        return f"{self.count:,} complete rows of other people"
+        asked = " whose scores are asked for too" if self.predicted else ""
+        return f"{self.count:,} complete rows of other people{asked}"
+
+    def __repr__(self) -> str:  # which seeds hash
+        return f"AuxiliaryRows(count={self.count}{', predicted=True' if self.predicted else ''})"
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class Threat:
 
 def _covers(more: Grant | None, grant: Grant) -> bool:
     if isinstance(grant, AuxiliaryRows):
-        return isinstance(more, AuxiliaryRows) and more.count >= grant.count
+        return isinstance(more, AuxiliaryRows) and more.count >= grant.count and more.predicted == grant.predicted
     return more is not None
 
 

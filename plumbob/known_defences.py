@@ -137,6 +137,7 @@ class KnownDefences:
 class KnownRounding(KnownDefence):
     name = "rounding"
     digits: int
+    nearest: bool | None = None  # else down
 
 
 @dataclass(frozen=True)

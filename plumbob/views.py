@@ -19,6 +19,8 @@ from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
 from plumbob.trust import NO_CODE, Trust
 
+AUXILIARY_ANSWERS, COLUMNS_OF = "auxiliary answers/", "columns of/"  # notes, by party
+
 
 @dataclass(frozen=True)
 class View:
@@ -239,7 +241,8 @@ def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
         defence=KnownDefences.within(coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
-        notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()},
+        notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()}
+        | _auxiliary_answers(transcript, curious, unknown, threat.grant(AuxiliaryRows)),
         trust=trust,
     )
 
@@ -260,10 +263,15 @@ def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
+def _pool(grant: Grant | None) -> str:
+    """What the rows are called that a grant takes its auxiliary rows from, where they are sealed."""
+    return "predicted" if isinstance(grant, AuxiliaryRows) and grant.predicted else "other"
+
+
 def _auxiliary(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:
     if not isinstance(grant, AuxiliaryRows):
         return None
-    rows = coordinator.get("other rows")
+    rows = coordinator.get(f"{_pool(grant)} rows")
     available = 0 if rows is None else len(rows)
     if rows is None or available < grant.count:
         raise BadInput(f"the threat grants {grant.count:,} auxiliary rows, but only {available:,} are available")
@@ -275,9 +283,25 @@ def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> Flo
 
     The people in these rows are clients too (or invented), so querying them is normal use and needs no model.
     """
-    asked = coordinator.get("other scores")  # transcripts recorded elsewhere need not hold them
+    asked = coordinator.get(f"{_pool(grant)} scores")  # transcripts recorded elsewhere need not hold them
     if not isinstance(grant, AuxiliaryRows) or asked is None:
         return None
     scores = np.full((grant.count, asked.shape[1]), np.nan)
     scores[: len(asked)] = asked[: grant.count]
     return scores
+
+
+def _auxiliary_answers(
+    transcript: Transcript, curious: Sequence[str], unknown: IntArray, grant: Grant | None
+) -> dict[str, Array]:
+    """Where the active party collects the answers: those about the auxiliary rows, and whose columns are which."""
+    sealed = _under(f"{_pool(grant)} answers/", transcript.sealed(COORDINATOR))
+    if not isinstance(grant, AuxiliaryRows) or transcript.active not in curious:
+        return {}
+    owners = [transcript.features[i].party for i in unknown]
+    found: dict[str, Array] = {}
+    for party in dict.fromkeys(owners):
+        if party in sealed:
+            found[f"{AUXILIARY_ANSWERS}{party}"] = np.asarray(sealed[party][: grant.count])
+            found[f"{COLUMNS_OF}{party}"] = np.flatnonzero([owner == party for owner in owners])
+    return found

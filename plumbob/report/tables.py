@@ -87,7 +87,7 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
     branching = any(s.branching for s in summaries)
     header += [("Right branches", "number", "descending")] if branching else []
     certified = any(s.certificate for s in summaries)
-    header += [("Found without names", "text", "ascending")] if certified else []
+    header += [("Certificate", "text", "ascending")] if certified else []
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
     rows = []
     for s in summaries:

@@ -134,7 +134,7 @@ def attack_line(summary: Summary) -> str:
         right, usual = (phrases.percent(summary.branching[name]) for name in ("right", "usual"))
         line += f"; branches right: {right} (the more frequent side {usual})"
     if summary.certificate:
-        line += f"; found without names: {phrases.plain(summary.certificate)}"
+        line += f"; certificate: {phrases.plain(summary.certificate)}"
     return line
 
 

@@ -125,7 +125,12 @@ def gaps(plan: Plan) -> list[Gap]:
 def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
     """What keeps the attacks that work on a protocol from a threat."""
     able = [attack for attack in attacks().values() if protocol.name in attack.protocols]
-    reasons = [why for attack in able if (why := attack.why_not(protocol.name, threat)) is not None]
+    kind = protocol.protocol()
+    reasons = [
+        why
+        for attack in able
+        if (why := attack.why_not(protocol.name, threat) or attack.why_not_here(kind, threat)) is not None
+    ]
     if not able:
         return "no attack works on this protocol"
     return min(dict.fromkeys(reasons), key=len) if reasons else "no attack of this plan applies"
@@ -134,10 +139,12 @@ def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
     found, every = [], [(one, one.attack()) for one in plan.fitting_attacks]
+    kind = None if plan.data.recorded else unit.protocol.protocol()  # of a recorded run the settings are not known
     for unknown, defence, named in product(plan.unknown or (None,), defences_for(plan, unit.protocol), plan.threats):
         threat = named.threat()
         remaining, known = defence.defence().threat(threat), plan.in_place(defence)
         fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining) is None]
+        fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
         found += [Case(unknown, defence, threat, one) for one in attackers(fitting, known)]
         found += [Case(unknown, defence, threat, None)] if plan.ceiling else []
     return found

@@ -32,6 +32,7 @@ EVERY = [
 CHANGED: tuple[tuple[str, dict[str, object]], ...] = (
     ("rounding", {"digits": 1}),
     ("rounding", {"digits": 3}),
+    ("rounding", {"digits": 2, "how": "nearest"}),
     ("label_only", {}),
     ("noise", {"sigma": 0.1}),
     ("noise", {"sigma": 0.1, "clip": True}),
