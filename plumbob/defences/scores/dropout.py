@@ -27,7 +27,9 @@ class Dropout(Defence):
         self.rate = rate
 
     def protect(self, protocol: Protocol) -> Protocol:
-        if "dropout" not in vars(protocol):
+        settings = vars(protocol)
+        hidden = settings.get("layers", True) and settings.get("hidden", True)
+        if "dropout" not in settings or not hidden:
             return protocol
         changed = copy.copy(protocol)
         vars(changed)["dropout"] = self.rate
