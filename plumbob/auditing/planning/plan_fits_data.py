@@ -55,9 +55,12 @@ def check_fit(plan: Plan, source: Source) -> None:
         else:
             threat.curious("active", ["active", "passive"])
         granted = threat.grant(AuxiliaryRows)
-        if threat.name in used and isinstance(granted, AuxiliaryRows) and granted.count > len(train):
+        if threat.name not in used or not isinstance(granted, AuxiliaryRows):
+            continue
+        there = max(0, len(others) - FEWEST) if granted.predicted else len(train)  # some must be left to attack
+        if granted.count > there:
             raise BadInput(
-                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
+                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {there:,} exist; "
                 "name a threat with fewer ('auxiliary_rows')"
             )
 
@@ -86,7 +89,7 @@ def _ready(plan: Plan, rows: int) -> bool:
 def _trained(plan: Plan) -> int:
     """Rows for training that a plan needs at least: a model's, and those that a threat grants out of them."""
     granted = [part.threat().grant(AuxiliaryRows) for part in plan.threats]
-    return max(FEWEST_TRAINED, *(rows.count for rows in granted if isinstance(rows, AuxiliaryRows)), 0)
+    return max(FEWEST_TRAINED, *(r.count for r in granted if isinstance(r, AuxiliaryRows) and not r.predicted), 0)
 
 
 def _rows_for(share: float) -> int:
