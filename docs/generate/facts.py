@@ -22,6 +22,9 @@ Kind = TypeVar("Kind")
 Facts = list[tuple[str, str]]  # the lines of a head: what, and what holds for it
 CHEATING = {"reverse_sum": {"code": "magic_numbers"}, "code_decoding": {"code": "labelled_groups"}}
 # two attacks that read what an active party hid: a plan has to say that it cheats
+BY_THEMSELVES = {
+    name: {"coordinator": False} for name in ("answer_solving", "shadow_answers")
+}  # no coordinator in between
 EVERYWHERE = "[every protocol of prediction](../protocols/index.md)"
 USUAL_IN_TRAINING = ("active-training", "coordinator", "corrupted-coordinator", "passive-training")
 
@@ -149,7 +152,8 @@ def attack_plan(attack: type[Attack]) -> str:
     """The first protocol that it works on, under the first threat that fits."""
     protocol = attack.protocols[0]
     threat = next(t for t in _threats(protocol) if attack().why_not(protocol, THREATS[t]) is None)
-    named = {"name": protocol, "settings": CHEATING[attack.name]} if attack.name in CHEATING else protocol
+    settings = CHEATING | BY_THEMSELVES
+    named = {"name": protocol, "settings": settings[attack.name]} if attack.name in settings else protocol
     return _plan(protocols=[named], threats=[threat], attacks=[attack.name])
 
 
