@@ -51,7 +51,7 @@ class ShadowAnswers(Attack):
     presets = {"small": {"starts": 4, "fits": 1, "rounds": 20}}
 
     def __init__(
-        self, *, structure: tuple[Whole, ...] | None = None, fits: Whole = 6, rounds: Count = 1_000, starts: Whole = 24
+        self, *, structure: tuple[Whole, ...] | None = None, fits: Whole = 12, rounds: Count = 1_000, starts: Whole = 24
     ) -> None:
         if fits < 1 or starts < 1 or rounds < 0:
             raise BadInput(f"shadow answers: expected at least 1 fit and 1 start, got {min(fits, starts)}")

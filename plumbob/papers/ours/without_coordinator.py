@@ -168,7 +168,7 @@ def black_box(scale: Scale, seed: int) -> CheckResult:
             if hidden[0] == 3:  # a linear part of 4 columns has only 3 equations that differ
                 answers.append(float(np.median([f.recovered for f in fits])) >= 0.9)
     why = "an answer is as many exact numbers as there are classes, of one party's columns alone"
-    expected = "with 100 complete rows the parties' models are found, and their rows with them"
+    expected = "3 columns of a party: at least 90 % of rows in most runs (the median seed)"
     return CheckResult(every(answers), measured, expected, SEEDS[scale], why)
 
 
