@@ -36,6 +36,7 @@ RUNS = (
     "pages/hidden",
     "pages/hidden_table",
     "pages/moving",
+    "pages/without_coordinator",
     "pages/embeddings",
     "gradients",
     "cut_layer",
