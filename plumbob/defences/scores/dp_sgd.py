@@ -27,6 +27,7 @@ from plumbob.protocols.base import Model, Protocol, all_classes
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.scores.neural_network import Network, NeuralNetwork
 from plumbob.protocols.scores.split_models import SplitModel, SplitModels, first_scale, local_model
+from plumbob.setting_sources import ours, printed
 
 BATCH = 256  # rows per step on average
 # Renyi orders. Opacus's own list ends at 63, too low for small epsilons: at 0.1 and 20,000 rows it books 27 % too much.
@@ -251,6 +252,12 @@ class DpSgd(Defence):
     )
     point = "training"
     paper = "jiang2022"
+    sources = {
+        "epsilon": printed("Section 6.1.2: 0.1, 1 and 10"),
+        "delta": ours("one over the rows; Section 6.1.2 names none"),
+        "clip": printed("Section 6.1.2: gamma = 1"),
+        "epochs": ours("Section 6.1.2 names none"),
+    }
     sweep_settings = ({"epsilon": 10.0}, {"epsilon": 1.0}, {"epsilon": 0.1})
     presets = {"small": {"epochs": 2}}
 

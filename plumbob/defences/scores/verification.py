@@ -24,6 +24,7 @@ from plumbob.defences.base import Defence
 from plumbob.errors import BadInput, positive, suggest
 from plumbob.federation import BoolArray, Federation, FloatArray
 from plumbob.protocols.base import Model, PredictionProtocol, Release, predict
+from plumbob.setting_sources import ours
 from plumbob.threats import LUO2021, AuxiliaryRows, Threat, cut, describe
 
 SIDES = ("certain", "path")
@@ -42,6 +43,10 @@ class Verification(Defence):
     )
     point = "scores"
     paper = "luo2021"
+    sources = {
+        "limit": ours("Section VII: a threshold, without a number"),
+        "sides": ours("Section VII names no case of trees"),
+    }
 
     _threats: tuple[Threat, ...] = (LUO2021,)
     _others: Federation | None = None
