@@ -6,10 +6,14 @@ its owner which rows go left. Of two children only the smaller one is summed: th
 
 One tree with shrinkage 1 is a regression tree; `boosting=False` with `sample` below 1 a forest, whose trees all start from the
 same score and are averaged. The exchange is the same.
+
+The settings `blinding`, `budget` (or `epsilon`, of one histogram alone) and `shared_indicators` are what the defences at the point
+`histograms` switch on.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -19,7 +23,7 @@ from plumbob.bundle import Array
 from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
-from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms
+from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms, KnownSharedIndicators
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.shared import histogram_boosting as boosting
 from plumbob.protocols.shared.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
@@ -36,6 +40,7 @@ from plumbob.protocols.shared.histogram_boosting import (
 from plumbob.protocols.shared.trees import DEEPEST, LEAF
 from plumbob.transcript import COORDINATOR, Transcript
 
+NOISE_REACH = 60  # scales of Laplace noise that a draw goes beyond once in e^60
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
 
 
@@ -68,6 +73,7 @@ class SecureBoost(TrainingProtocol):
     }
     key_messages = ("key",)
     roles = ("active", "passive")
+    parts = ("histograms",)
 
     def __init__(
         self,
@@ -88,6 +94,8 @@ class SecureBoost(TrainingProtocol):
         code: HiddenCode | None = None,
         blinding: bool = False,
         epsilon: float | None = None,
+        budget: float | None = None,
+        shared_indicators: bool = False,
     ) -> None:
         self.trees = whole("secure boost: trees", trees, 1, 10_000)
         self.depth = whole("secure boost: depth", depth, 1, DEEPEST)
@@ -115,6 +123,15 @@ class SecureBoost(TrainingProtocol):
         if sample > 1:
             raise BadInput(f"secure boost: expected a sample (share of rows per tree) of at most 1, got {sample}")
         self.epsilon = None if epsilon is None else positive("secure boost: epsilon", epsilon)
+        self.budget = None if budget is None else positive("secure boost: budget", budget)
+        self.shared_indicators = boolean("secure boost: shared_indicators", shared_indicators)
+        if epsilon is not None and budget is not None:
+            raise BadInput("secure boost: expected epsilon (of one histogram) or budget (of the training), got both")
+        if shared_indicators and (blinding or epsilon is not None or budget is not None):
+            raise BadInput(
+                "secure boost: shared_indicators open the sums to the active party alone, so no passive party can add blinding "
+                "or noise to them; use one of them"
+            )
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         label = boosting.target(self.loss, federation.label, len(federation.classes))
@@ -128,7 +145,7 @@ class SecureBoost(TrainingProtocol):
             low=self.code.bits if self.code else 0,
             guard=2 + (self.depth + 1).bit_length(),
             largest=largest,
-            rows=len(label),
+            rows=len(label) + self._room_for_noise(federation, largest),
             packed=self.packed,
         )
         note(log, federation.active, "layout", layout.array())
@@ -136,13 +153,17 @@ class SecureBoost(TrainingProtocol):
             KnownDefences.of(KnownBlinding()).seal(log)
         if self.epsilon:
             KnownDefences.of(KnownDpHistograms(self.epsilon)).seal(log)
+        if self.budget:
+            KnownDefences.of(KnownDpHistograms(self.budget, total=True)).seal(log)
+        if self.shared_indicators:
+            KnownDefences.of(KnownSharedIndicators()).seal(log)
         rows_rng, code_rng, noise_rng = rng.spawn(3)  # so that a code or a defence changes no row of a sample
         passive = {
             name: self._passive(federation[name], log, federation.active, key, layout, largest, noise_rng)
             for name in federation.passive
         }
         own = Bins.of(federation[federation.active].values, self.bins, self.binning)
-        run = _BoostingRun(
+        run = self._run_kind()(
             self, federation, log, key, layout, own, passive, boosting.empty(self.trees, self.depth, start, self.loss)
         )
         scores = np.full(len(label), start)
@@ -161,6 +182,36 @@ class SecureBoost(TrainingProtocol):
         named = np.rint(told[:, 0]) if self.loss == "squared" else np.argmax(told, axis=1)
         log.seal(COORDINATOR, "test accuracy", np.array([np.mean(named == others.label)]))
         return log
+
+    @property
+    def encryption(self) -> str:
+        return "secret shares on three servers" if self.shared_indicators else super().encryption
+
+    def _run_kind(self) -> type[BoostingRun]:
+        from plumbob.protocols.sums._shared_indicators import SharedIndicatorRun
+
+        return SharedIndicatorRun if self.shared_indicators else BoostingRun
+
+    def _noise(self, columns: int, largest: float) -> tuple[float, float]:
+        """The scale of Laplace noise on a party's sums of g and of h; 0 for none.
+
+        With a budget: a row whose values change leaves one bin and enters another, in each column, level and tree, so that its
+        sums of g change by up to 2 |g| each, and those of h by 2 |h|; either has half of the budget.
+        """
+        if self.epsilon:
+            return largest / self.epsilon, largest / self.epsilon / 4
+        if not self.budget:
+            return 0.0, 0.0
+        cells = columns * self.depth * self.trees
+        steepest = 0.25 if self.loss == "logistic" else 1.0
+        return 4 * largest * cells / self.budget, 4 * steepest * cells / self.budget
+
+    def _room_for_noise(self, federation: Federation, largest: float) -> int:
+        """Rows whose sums would be as large as noise under a budget may become."""
+        if not self.budget:
+            return 0
+        widest = max(len(federation[name].columns) for name in federation.passive)
+        return math.ceil(NOISE_REACH * max(self._noise(widest, largest)))
 
     def _rows(self, count: int, rng: np.random.Generator) -> IntArray:
         chosen = max(2, round(self.sample * count))
@@ -181,11 +232,11 @@ class SecureBoost(TrainingProtocol):
         for column, ends in enumerate(bins.edges):
             log.seal(party.name, f"edges/{column}", ends)
         log.send(party.name, active, "setup", 0, "bin counts", bins.counts)
-        if self.key_bits:
+        if self.key_bits and not self.shared_indicators:
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
-        scale = largest / self.epsilon if self.epsilon else 0.0
+        scales = self._noise(len(party.columns), largest)
         # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
-        return _Passive(party, bins, key.public, layout, scale, self.blinding, rng.bytes, rng)
+        return _Passive(party, bins, key.public, layout, scales, self.blinding, rng.bytes, rng)
 
 
 @dataclass
@@ -196,7 +247,7 @@ class _Passive:
     bins: Bins
     public: plain.AnyPublicKey
     layout: Layout
-    scale: float  # of Laplace noise on the sums of g, for differential privacy; a quarter of it on those of h
+    scales: tuple[float, float]  # of Laplace noise on the sums of g and of h, for differential privacy
     blinding: bool
     draw: Callable[[int], bytes]
     rng: np.random.Generator
@@ -217,7 +268,7 @@ class _Passive:
                 chosen.bin_sums(self.bins.places[rows, j], count) for j, count in enumerate(self.bins.counts.tolist())
             ]
         sums = plain.joined(made)
-        if self.scale:
+        if any(self.scales):
             sums = sums + self._laplace(len(sums))
         if self.blinding:
             sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
@@ -229,7 +280,7 @@ class _Passive:
     def _laplace(self, count: int) -> list[int]:
         """In units of the gradients' precision, where a party that knows of nothing below would draw it."""
         layout, unit = self.layout, 1 << self.layout.precision
-        first, second = (self.rng.laplace(scale=scale, size=count) for scale in (self.scale, self.scale / 4))
+        first, second = (self.rng.laplace(scale=scale, size=count) for scale in self.scales)
         if layout.packed:
             return [
                 ((round(g * unit) << layout.slot) + round(h * unit)) << layout.low
@@ -240,7 +291,7 @@ class _Passive:
 
 
 @dataclass
-class _BoostingRun:
+class BoostingRun:
     """The active party at work."""
 
     settings: SecureBoost
@@ -263,7 +314,7 @@ class _BoostingRun:
         trained = np.zeros(len(g), dtype=bool)
         trained[rows] = True
         opened_sums: dict[int, dict[str, Channels]] = {}
-        kept: dict[int, dict[str, Channels]] = {0: self._sums(tree, rows)}
+        kept: dict[int, dict[str, Channels]] = {0: self._sums(tree, 0, rows)}
         for node in range(2 ** (self.settings.depth + 1) - 1):
             here = places == node
             mine = np.flatnonzero(here & trained)
@@ -289,17 +340,27 @@ class _BoostingRun:
             flat = [number for sums in opened_sums.values() for channel in sums[name] for number in channel]
             note(self.log, active, f"sums/{tree}/{name}", plain.as_bytes(flat))
         note(self.log, active, f"nodes/{tree}", np.array(list(opened_sums), dtype=np.int64))
-        note(self.log, active, f"leaves/{tree}", np.where(trained, places, -1))
+        note(self.log, active, f"leaves/{tree}", np.where(trained, self._leaves(tree, places), -1))
         return places
+
+    def _leaves(self, tree: int, places: IntArray) -> IntArray:
+        """The leaf of every row, as far as the active party is told."""
+        return places
+
+    def _plaintexts(
+        self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
+    ) -> list[list[int]]:
+        """The gradients of these rows with what is hidden in them, for each channel."""
+        code = self.settings.code
+        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
+        for name, array in memory.items():
+            note(self.log, self.federation.active, f"code/{tree}/{name}", array)
+        return self.layout.plaintexts(first[rows], second[rows], codes)
 
     def _send_gradients(
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
     ) -> None:
-        active, code = self.federation.active, self.settings.code
-        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
-        for name, array in memory.items():
-            note(self.log, active, f"code/{tree}/{name}", array)
-        made = self.layout.plaintexts(first[rows], second[rows], codes)
+        active, made = self.federation.active, self._plaintexts(tree, first, second, rows, rng)
         payloads = [self.key.public.encrypt(channel).to_array() for channel in made]
         names = ["gradients"] if self.layout.packed else ["first gradients", "second gradients"]
         for name, party in self.passive.items():
@@ -307,8 +368,8 @@ class _BoostingRun:
             got = [self.log.send(active, name, "train", tree, n, p) for n, p in zip(names, payloads, strict=True)]
             party.take(told.astype(np.int64), got)
 
-    def _sums(self, tree: int, rows: IntArray) -> dict[str, Channels]:
-        """The opened sums of these rows, of every passive party."""
+    def _sums(self, tree: int, node: int, rows: IntArray) -> dict[str, Channels]:
+        """The opened sums of a node, which these rows are in, of every passive party."""
         active, found = self.federation.active, {}
         for name, party in self.passive.items():
             told = self.log.send(active, name, "train", tree, "rows of a node", rows.astype(np.int32))
@@ -325,7 +386,7 @@ class _BoostingRun:
         left, right = 2 * node + 1, 2 * node + 2
         count = {child: int(np.sum((places == child) & trained)) for child in (left, right)}
         small, large = (left, right) if count[left] <= count[right] else (right, left)
-        summed = self._sums(tree, np.flatnonzero((places == small) & trained))
+        summed = self._sums(tree, small, np.flatnonzero((places == small) & trained))
         rest = {
             name: [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(sums[name], summed[name], strict=True)]
             for name in sums
