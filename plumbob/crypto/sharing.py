@@ -36,10 +36,11 @@ def _library() -> tuple[Any, Any]:
     arguments, handlers, level = sys.argv, root.handlers[:], root.level
     try:
         sys.argv = [*arguments[:1], "--no-log"]
+        sharing, fields = mpyc.thresha, mpyc.finfields  # asked for here, as they are loaded when they are asked for
     finally:
         sys.argv, root.handlers[:] = arguments, handlers
         root.setLevel(level)
-    return mpyc.thresha, mpyc.finfields.GF(SHARING_PRIME)
+    return sharing, fields.GF(SHARING_PRIME)
 
 
 def shares_of(numbers: FloatArray) -> list[Any]:
