@@ -21,6 +21,7 @@ KNOWN = {"smoke": (30, 100), "paper": (10, 30, 100, 300)}
 MAPPED_TRIALS = {"smoke": 1, "paper": 5}
 BUDGETS_OF_SUMS = {"smoke": (10.0,), "paper": (10_000.0, 1_000.0, 100.0, 10.0, 1.0)}
 GUARDED_ROWS = {"smoke": 60, "paper": 280}
+PRICED_ROWS = {"smoke": 50, "paper": 120}  # trained on with real ciphertexts of 1,024 bits
 GUARDED_TRIALS = {"smoke": 1, "paper": 3}
 CODES_READ = {"magic_numbers": "reverse_sum", "labelled_groups": "code_decoding"}
 
@@ -78,40 +79,43 @@ def _mapped(data: str, rows: int, known: int, scale: Scale, seed: int) -> list[F
 
 def guarded_sums(scale: Scale, seed: int) -> CheckResult:
     """Each defence against both codes and the sides of splits: what is learnt, and accuracy, bytes and seconds."""
-    measured: dict[str, object] = {}
-    read: dict[str, float] = {}
+    measured: dict[str, dict[str, object]] = {}
+    read: dict[str, list[float]] = {"in the clear": [], "blinded": []}
     for code, attack in CODES_READ.items():
-        findings = _guarded(code, scale, seed)
-        for defence, found in group(findings, lambda f: f.defence).items():
-            right = {name: _learnt(parts) for name, parts in group(found, lambda f: f.attack).items()}
-            read[f"{defence}, {code}"] = right[attack]
-            if code == "magic_numbers":
-                measured[defence] = {
-                    "bins": round(right[attack], 3),
-                    "sides": {name.partition("(")[2].rstrip(")") or "adaptive": round(v, 3) for name, v in right.items() if "split" in name},
-                    "accuracy": round(float(np.mean([f.model_accuracy or 0.0 for f in found])), 3),
-                    "megabytes": round(float(np.mean([f.bytes_sent for f in found])) / 1e6, 1),
-                    "seconds": round(float(np.mean([f.train_seconds for f in found])), 1),
-                }
-            else:
-                measured[defence] |= {"bins of labelled groups": round(right[attack], 3)}  # type: ignore[operator]  # a dictionary
-    blind = [value for name, value in read.items() if "blinding" in name]
-    open_ones = [value for name, value in read.items() if "blinding" not in name]
-    measured["bins read without blinding, least"] = min(open_ones)
-    measured["bins read with blinding, most"] = max(blind)
+        for defence, found in group(_guarded(code, scale, seed), lambda f: f.defence).items():
+            told = measured.setdefault(defence, {})
+            by_attack = group(found, lambda f: f.attack)
+            told[f"bins by {attack}"] = right = round(_right(by_attack[attack]), 3)
+            read["blinded" if "blinding" in defence else "in the clear"].append(right)
+            sides = {name: parts for name, parts in by_attack.items() if name != attack}
+            told |= {_sides(name): round(_rank(parts), 3) for name, parts in sides.items()}
+            told["accuracy"] = round(float(np.mean([f.model_accuracy or 0.0 for f in found])), 3)
+    for finding in _priced(scale, seed):
+        told = measured[finding.defence]
+        told["megabytes"], told["seconds"] = round(finding.bytes_sent / 1e6, 2), round(finding.train_seconds, 1)
+    least, most = min(read["in the clear"]), max(read["blinded"])
     expected = "codes are read in full under shared indicators and under noise at every budget, and not under blinding"
     why = (
         "the sums that are opened are the same, and noise is drawn in units of the gradients' precision, above the code; "
         "blinding beside noise covers the bits below"
     )
-    return CheckResult(min(open_ones) == 1.0 and max(blind) < 0.2, measured, expected, GUARDED_TRIALS[scale], why)
+    summary: dict[str, object] = {"least read without blinding": least, "most read with blinding": most}
+    return CheckResult(least == 1.0 and most < 0.2, {**measured, **summary}, expected, GUARDED_TRIALS[scale], why)
 
 
-def _learnt(findings: Sequence[Finding]) -> float:
-    """Of codes the share of claimed bins that are right; of sides the mean rank correlation of the columns."""
-    if findings[0].score.metric == "orders":
-        return float(np.mean([1.0 - f.score.error for f in findings]))
+def _right(findings: Sequence[Finding]) -> float:
+    """Of all cells, those whose bin was named rightly."""
+    return float(np.mean([c.exact * c.claims / f.score.rows for f in findings for c in f.score.columns]))
+
+
+def _rank(findings: Sequence[Finding]) -> float:
+    """The mean rank correlation of the columns with their guesses."""
     return float(np.mean([column.rank for f in findings for column in f.score.columns]))
+
+
+def _sides(attack: str) -> str:
+    """How the sides are called that somebody reads who knows the defence, or who does not."""
+    return "order by sides, unaware" if "adaptive=False" in attack else "order by sides"
 
 
 def _guarded(code: str, scale: Scale, seed: int) -> list[Finding]:
@@ -120,12 +124,28 @@ def _guarded(code: str, scale: Scale, seed: int) -> list[Finding]:
     return _audited(
         {
             "data": "breast",
-            "protocols": [_boosting(trees=3, depth=3, key_bits=1_024, packed=False, code=code)],
+            "protocols": [_boosting(trees=5, depth=3, key_bits=0, packed=False, code=code)],
             "threats": ["active-training"],
             "attacks": [CODES_READ[code], *(sides if code == "magic_numbers" else [])],
             "defences": ["none", "shared_indicators", *noise, "blinding", "dp_histograms+blinding"],
             "trials": GUARDED_TRIALS[scale],
             "rows": GUARDED_ROWS[scale],
+        },
+        seed,
+    )
+
+
+def _priced(scale: Scale, seed: int) -> list[Finding]:
+    """One tree under a real key: what each defence adds to bytes and seconds."""
+    return _audited(
+        {
+            "data": "breast",
+            "protocols": [_boosting(trees=1, depth=3, key_bits=1_024, packed=False, code="magic_numbers")],
+            "threats": ["active-training"],
+            "attacks": ["reverse_sum"],
+            "defences": ["none", "shared_indicators", "blinding", "dp_histograms+blinding"],
+            "trials": 1,
+            "rows": PRICED_ROWS[scale],
         },
         seed,
     )
