@@ -68,7 +68,16 @@ def test_a_defence_prints_itself_and_says_what_it_is(name: str) -> None:
     assert repr(defence) == repr(fresh)  # what it learnt is not among its settings
     assert repr(defence).startswith(f"{type(defence).__name__}(")
     assert defence.summary
-    assert defence.point in ("none", "inputs", "training", "embeddings", "gradients", "histograms", "scores", "knowledge")
+    assert defence.point in (
+        "none",
+        "inputs",
+        "training",
+        "embeddings",
+        "gradients",
+        "histograms",
+        "scores",
+        "knowledge",
+    )
     assert defence.paper or name == "none"
 
 

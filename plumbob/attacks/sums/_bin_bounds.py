@@ -36,7 +36,9 @@ def bin_values(bounds: FloatArray) -> FloatArray:
     return np.asarray(np.interp(steps, known, middles[known]) + 1e-9 * steps)  # different bins, different values
 
 
-def values_in_place_of_bins(orders: Orders, bounds: list[FloatArray], otherwise: FloatArray | None = None) -> FloatArray:
+def values_in_place_of_bins(
+    orders: Orders, bounds: list[FloatArray], otherwise: FloatArray | None = None
+) -> FloatArray:
     """The guessed columns: each claimed cell as its bin's value; the others as `otherwise`, or as the middle bin's."""
     columns = []
     for j, one in enumerate(bounds):

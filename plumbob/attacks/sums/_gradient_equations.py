@@ -50,11 +50,12 @@ def completed(
     largest = 1 << every[0].rule.fraction_bits
     found, certain = found.copy(), certain.copy()
     for i, row in rows.items():
-        mine = [cells[row.first + k] for k in range(row.free)]
-        if any(cell is None for cell in mine):
+        told = [cells[row.first + k] for k in range(row.free)]
+        mine = [cell for cell in told if cell is not None]
+        if len(mine) < len(told):
             continue
         values = [
-            (start + sum(c * n[j] for c, n in zip(mine, row.directions, strict=True))) % prime  # type: ignore[operator]  # none is None
+            (start + sum(c * n[j] for c, n in zip(mine, row.directions, strict=True))) % prime
             for j, start in enumerate(row.start)
         ]
         if max(values) <= largest:  # a wrong one would pass with the chance 2^f / prime, cell by cell

@@ -85,7 +85,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class OpenedRound:
-    """One round: its rows, T of the unknown columns, Z, and the residuals D themselves; the gradients X' D where they were told."""
+    """One round: its rows, T of the unknown columns, Z, and the residuals D themselves; gradients X' D where they were told."""
 
     rows: IntArray
     coefficients: BigIntegers  # models x unknown columns
@@ -116,7 +116,9 @@ def row_equations(rounds: list[OpenedRound], rows: int, rule: Rule) -> list[Prod
     groups: dict[tuple[int, ...], list[int]] = {}
     for row, seen in enumerate(drawn):
         groups.setdefault(tuple(seen), []).append(row)
-    return [_collected([rounds[turn] for turn in seen], np.array(groups[seen]), rounds[0], rule) for seen in sorted(groups)]
+    return [
+        _collected([rounds[turn] for turn in seen], np.array(groups[seen]), rounds[0], rule) for seen in sorted(groups)
+    ]
 
 
 def _collected(seen: list[OpenedRound], rows: IntArray, any_round: OpenedRound, rule: Rule) -> ProductEquations:

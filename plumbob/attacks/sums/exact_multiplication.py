@@ -98,9 +98,7 @@ def solved_rows(view: View, every: list[ProductEquations]) -> tuple[BigIntegers,
     return completed(opened_rounds(view), every, found, certain, GRID_PRIME)
 
 
-def _each_row(
-    every: list[ProductEquations], steps: FloatArray | None
-) -> tuple[BigIntegers, NDArray[np.bool_]]:
+def _each_row(every: list[ProductEquations], steps: FloatArray | None) -> tuple[BigIntegers, NDArray[np.bool_]]:
     """By the rows' own equations."""
     rows = sum(len(equations.rows) for equations in every)
     found = np.zeros((rows, every[0].coefficients.shape[2]), dtype=object)

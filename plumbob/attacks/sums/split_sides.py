@@ -20,7 +20,6 @@ from plumbob.federation import BoolArray, IntArray
 from plumbob.known_defences import KnownSharedIndicators
 from plumbob.threats import View
 
-
 Rows = IntArray | BoolArray
 Side = tuple[int, int, Rows, Rows]  # a column, a bin, and the rows at most and above it
 

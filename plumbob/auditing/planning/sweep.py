@@ -3,8 +3,8 @@
 A defence is judged by the attacker who does best, so the sweep always asks the one with the model, the one with complete rows of
 other people besides, the one with such rows alone, and in training a passive party that is after the label.
 
-For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`, for `secure_boost`
-every one at `histograms`.
+For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`, and for
+`secure_boost` every one at `histograms`.
 `defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
 """
 
@@ -75,8 +75,8 @@ def in_training(defence: Defence) -> bool:
 def fits(defence: Defence, protocol: Protocol) -> bool:
     """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
 
-    Gradients are sent up in `split_training` alone, embeddings in `split_network`, sums of bins in `secure_boost`. What else protects a training protocol is a
-    setting of its own: list it a second time with that setting.
+    Gradients are sent up in `split_training` alone, embeddings in `split_network`, sums of bins in `secure_boost`. What
+    else protects a training protocol is a setting of its own: list it a second time with that setting.
     """
     where = points(defence)
     if protocol.phase == "training":

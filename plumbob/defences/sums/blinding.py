@@ -16,6 +16,7 @@ class Blinding(HistogramDefence):
     """Passive parties add random bits to every sum."""
 
     name = "blinding"
+    identity = "Blinding()"
     summary = "SecureBoost's passive parties add random bits to every sum, everywhere but where the gradients are"
     paper = "plumbob"
 

@@ -1,9 +1,9 @@
 """Differential privacy of the sums (weng2022, Section 6, which says that it does not hide orders): Laplace noise on every bin.
 
     G_B + Laplace(4 |g| c / epsilon),    H_B + Laplace(4 |h| c / epsilon),        c = columns x depth x trees
-A row whose passive values change leaves one bin and enters another in each column, level and tree: its sums of g change by up to
-2 |g| c in all, those of h by 2 |h| c; either has half of the budget. Noise is a multiple of the gradients' precision, as whoever knows
-of nothing below them draws it. `blinding` beside it (`dp_histograms+blinding`) covers the bits below as well.
+A row whose passive values change leaves one bin and enters another in each column, level and tree: its sums of g change by up
+to 2 |g| c in all, those of h by 2 |h| c; either has half of the budget. Noise is a multiple of the gradients' precision, as
+whoever knows of nothing below them draws it. `blinding` beside it (`dp_histograms+blinding`) covers the bits below as well.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from plumbob.known_defences import KnownDefences, KnownDpHistograms
 SUMS_HAZARDS = (
     *SHARED_HAZARDS,
     "Only the sums are covered. The answers which rows go left, and the number and the bounds of bins, are sent as they are.",
-    "It holds for an active party that sends gradients within their bounds and nothing else. What it hides below their precision is "
-    "added up without noise (reverse sum), and nobody without the key can see that.",
+    "It holds for an active party that sends gradients within their bounds and nothing else. What it hides below their precision "
+    "is added up without noise (reverse sum), and nobody without the key can see that.",
 )
 
 

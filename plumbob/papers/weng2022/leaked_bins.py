@@ -1,4 +1,4 @@
-"""What leaked orders are worth (weng2022, Section 5.4): a classifier on values in place of bins also has to be asked about others."""
+"""What leaked orders are worth (weng2022, Section 5.4): a classifier on values in place of bins is asked about others, too."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""SecureBoost on secret-shared indicator vectors (weng2022, Section 6, after Fang et al. 2020): nobody sees which rows a node has.
+"""SecureBoost on secret-shared indicator vectors (weng2022, Section 6, after Fang et al. 2020): no party sees a node's rows.
 
 A node is a vector s of zeros and ones over all rows, a bin of a column a vector b, both in shares on three servers: the active
 party, the first passive one and a helper. The gradients g are dealt to them too. Then, on shares,
     sums of a bin     sum over i of s_i g_i b_i, opened to the active party       split     s_left = s l,  s_right = s - s_left
 where l are the answers of the split's owner, dealt as shares. Sums and trees are those without sharing, integer for integer.
 
-The active party works out the next tree's gradients itself, so the weight that a row got is opened to it, and tells its leaf. That
-of the last tree is not, and none where trees do not build on each other. Of shares the transcript has the number of bytes only:
-each by itself is uniform. Two servers together could read all vectors.
+The active party works out the next tree's gradients itself, so the weight that a row got is opened to it, and tells its leaf.
+That of the last tree is not, and none where trees do not build on each other. Of shares the transcript has the number of bytes
+only: each by itself is uniform. Two servers together could read all vectors.
 """
 
 from __future__ import annotations

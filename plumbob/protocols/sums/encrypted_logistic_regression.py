@@ -194,9 +194,7 @@ def _run(
         note(log, COORDINATOR, "opened residuals", as_bytes(seen))
 
 
-def _residual(
-    log: Transcript, turn: int, key: AnyPublicKey, parties: Sequence[WorkingParty], rows: IntArray
-) -> Batch:
+def _residual(log: Transcript, turn: int, key: AnyPublicKey, parties: Sequence[WorkingParty], rows: IntArray) -> Batch:
     """Steps 1 and 2: the sum goes round; who adds the last part sends it to all others."""
     active, *passive = parties
     running: Batch = key.encrypt(active.share(rows).ravel())

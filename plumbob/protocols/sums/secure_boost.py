@@ -7,13 +7,12 @@ its owner which rows go left. Of two children only the smaller one is summed: th
 One tree with shrinkage 1 is a regression tree; `boosting=False` with `sample` below 1 a forest, whose trees all start from the
 same score and are averaged. The exchange is the same.
 
-The settings `blinding`, `budget` (or `epsilon`, of one histogram alone) and `shared_indicators` are what the defences at the point
-`histograms` switch on.
+The settings `blinding`, `budget` (or `epsilon`, of one histogram alone) and `shared_indicators` are what the defences at the
+point `histograms` switch on.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -38,9 +37,9 @@ from plumbob.protocols.shared.histogram_boosting import (
     Worth,
 )
 from plumbob.protocols.shared.trees import DEEPEST, LEAF
+from plumbob.protocols.sums._histogram_noise import check_together, laplace, noise_scales, room_for_noise
 from plumbob.transcript import COORDINATOR, Transcript
 
-NOISE_REACH = 60  # scales of Laplace noise that a draw goes beyond once in e^60
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
 
 
@@ -125,13 +124,7 @@ class SecureBoost(TrainingProtocol):
         self.epsilon = None if epsilon is None else positive("secure boost: epsilon", epsilon)
         self.budget = None if budget is None else positive("secure boost: budget", budget)
         self.shared_indicators = boolean("secure boost: shared_indicators", shared_indicators)
-        if epsilon is not None and budget is not None:
-            raise BadInput("secure boost: expected epsilon (of one histogram) or budget (of the training), got both")
-        if shared_indicators and (blinding or epsilon is not None or budget is not None):
-            raise BadInput(
-                "secure boost: shared_indicators open the sums to the active party alone, so no passive party can add blinding "
-                "or noise to them; use one of them"
-            )
+        check_together(self.epsilon, self.budget, self.blinding, self.shared_indicators)
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         label = boosting.target(self.loss, federation.label, len(federation.classes))
@@ -145,7 +138,7 @@ class SecureBoost(TrainingProtocol):
             low=self.code.bits if self.code else 0,
             guard=2 + (self.depth + 1).bit_length(),
             largest=largest,
-            rows=len(label) + self._room_for_noise(federation, largest),
+            rows=len(label) + room_for_noise(self, federation, largest),
             packed=self.packed,
         )
         note(log, federation.active, "layout", layout.array())
@@ -192,27 +185,6 @@ class SecureBoost(TrainingProtocol):
 
         return SharedIndicatorRun if self.shared_indicators else BoostingRun
 
-    def _noise(self, columns: int, largest: float) -> tuple[float, float]:
-        """The scale of Laplace noise on a party's sums of g and of h; 0 for none.
-
-        With a budget: a row whose values change leaves one bin and enters another, in each column, level and tree, so that its
-        sums of g change by up to 2 |g| each, and those of h by 2 |h|; either has half of the budget.
-        """
-        if self.epsilon:
-            return largest / self.epsilon, largest / self.epsilon / 4
-        if not self.budget:
-            return 0.0, 0.0
-        cells = columns * self.depth * self.trees
-        steepest = 0.25 if self.loss == "logistic" else 1.0
-        return 4 * largest * cells / self.budget, 4 * steepest * cells / self.budget
-
-    def _room_for_noise(self, federation: Federation, largest: float) -> int:
-        """Rows whose sums would be as large as noise under a budget may become."""
-        if not self.budget:
-            return 0
-        widest = max(len(federation[name].columns) for name in federation.passive)
-        return math.ceil(NOISE_REACH * max(self._noise(widest, largest)))
-
     def _rows(self, count: int, rng: np.random.Generator) -> IntArray:
         chosen = max(2, round(self.sample * count))
         return np.arange(count) if chosen >= count else np.sort(rng.permutation(count)[:chosen])
@@ -234,7 +206,7 @@ class SecureBoost(TrainingProtocol):
         log.send(party.name, active, "setup", 0, "bin counts", bins.counts)
         if self.key_bits and not self.shared_indicators:
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
-        scales = self._noise(len(party.columns), largest)
+        scales = noise_scales(self, len(party.columns), largest)
         # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
         return _Passive(party, bins, key.public, layout, scales, self.blinding, rng.bytes, rng)
 
@@ -269,25 +241,13 @@ class _Passive:
             ]
         sums = plain.joined(made)
         if any(self.scales):
-            sums = sums + self._laplace(len(sums))
+            sums = sums + laplace(self.layout, self.scales, len(sums), self.rng)
         if self.blinding:
             sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
         return sums.rerandomised().to_array()  # else its mask, a product of known ones, would name the rows
 
     def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
         return np.packbits(self.bins.places[rows, column] <= place)
-
-    def _laplace(self, count: int) -> list[int]:
-        """In units of the gradients' precision, where a party that knows of nothing below would draw it."""
-        layout, unit = self.layout, 1 << self.layout.precision
-        first, second = (self.rng.laplace(scale=scale, size=count) for scale in self.scales)
-        if layout.packed:
-            return [
-                ((round(g * unit) << layout.slot) + round(h * unit)) << layout.low
-                for g, h in zip(first, second, strict=True)
-            ]
-        half = count // 2
-        return [round(x * unit) << layout.low for x in (*first[:half], *second[half:])]
 
 
 @dataclass

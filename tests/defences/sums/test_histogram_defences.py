@@ -123,8 +123,9 @@ def test_who_knows_of_shares_reads_the_sides_off_the_leaves() -> None:
 def test_noise_of_a_budget_has_the_scale_that_sensitivity_asks_for() -> None:
     """Four times columns, depth and trees, times the largest |g|, over the budget: from the sums at the roots of many trees."""
     plain, noisy = (
-        SecureBoost(trees=40, depth=1, bins=8, key_bits=0, boosting=False, budget=budget)
-        .train(*parties(60), np.random.default_rng(3))
+        SecureBoost(trees=40, depth=1, bins=8, key_bits=0, boosting=False, budget=budget).train(
+            *parties(60), np.random.default_rng(3)
+        )
         for budget in (None, 50.0)
     )
     gaps: list[list[float]] = [[], []]
