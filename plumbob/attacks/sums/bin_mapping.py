@@ -65,10 +65,13 @@ class BinMapping(Attack):
             view.unknown_names, values_in_place_of_bins(orders, self.bounds(view, orders), hidden.mean(axis=0))
         )
 
-    def bounds(self, view: View, orders: Orders) -> list[FloatArray]:
-        """Of every column's bins, given the bins of the attacked rows (bins x 2, NaN where no known row lies in one)."""
+    def bounds(self, view: View, orders: Orders, rows: IntArray | None = None) -> list[FloatArray]:
+        """Of every column's bins, given the bins of the attacked rows (bins x 2, NaN where no known row lies in one).
+
+        `rows` are the places of the known rows among the attacked ones, for who knows these people by their ids.
+        """
         _, hidden = known_rows(view)
-        places = _of_themselves(view, orders)
+        places = _of_themselves(view, orders) if rows is None else orders.bins[rows]
         if self.ranks:
             places = np.where(places >= 0, places, placed_by_rank(orders, hidden))
         return bin_bounds(places, hidden, orders.counts)

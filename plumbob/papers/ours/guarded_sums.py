@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,13 +64,13 @@ def values_of_bins(scale: Scale, seed: int) -> CheckResult:
                 judged[known].append(score(guess, truth_of(log, view), view, generator(seed, "score", trial)))
         for known, found in judged.items():
             measured[f"{data}, {known} known"] = {
-                "R2": _mean([np.mean([c.r2 for c in one.columns]) for one in found]),
+                "R2": _mean([c.r2 for one in found for c in one.columns]),
                 "R2 of all cells": _mean([1 - one.error / one.baselines["best_constant"] for one in found]),
                 "the same without messages": _mean(
                     [1 - _without(one) / one.baselines["best_constant"] for one in found]
                 ),
-                "within 5 %": _mean([np.mean([c.within_5 for c in one.columns]) for one in found]),
-                "rank": _mean([np.mean([c.rank for c in one.columns]) for one in found]),
+                "within 5 %": _mean([c.within_5 for one in found for c in one.columns]),
+                "rank": _mean([c.rank for one in found for c in one.columns]),
             }
         answers.append(below([one.error for one in judged[100]], [_without(one) for one in judged[100]]))
         figures.append(_mapped_figure(data, judged))
@@ -163,8 +163,8 @@ def _price(name: str, defence: Defence, scale: Scale, seed: int) -> dict[str, fl
     return {"megabytes": round(log.bytes_sent() / 1e6, 2), "seconds": round(seconds, 1)}
 
 
-def _mean(values: object) -> float:
-    return round(float(np.mean(values)), 4)  # type: ignore[arg-type]  # numbers
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -178,7 +178,7 @@ def bounds(scale: Scale, seed: int) -> CheckResult:
     for trial in range(trials):
         order = generator(seed, "known", trial).permutation(len(federation))
         for i, count in enumerate(KNOWN_ROWS):
-            found = attack.bounds(_with_known_rows(view, federation, order[:count]), run.orders)
+            found = attack.bounds(_with_known_rows(view, federation, order[:count]), run.orders, order[:count])
             shares[trial, i] = [float((~np.isnan(one[:, 0])).mean()) for one in found]
     means = shares.mean(axis=0)
     found_shares = {
@@ -232,7 +232,7 @@ def _alternative(
     """The accuracy on other rows of trees that were trained on these rows' own columns and leaked bins."""
     decoder = "code_decoding" if len(rows) == len(federation) else "reverse_sum"
     view = _with_known_rows(cut(run.log, THREATS["active-training"]), federation, known)
-    found = BinMapping(decoder=decoder, ranks=False).bounds(view, run.orders)  # type: ignore[arg-type]  # one of both words
+    found = BinMapping(decoder=decoder, ranks=False).bounds(view, run.orders, known)  # type: ignore[arg-type]  # one of both words
     leaked = _with_columns(federation, values_in_place_of_bins(run.orders, found)).rows(rows)
     tested = _with_columns(others, nearest_values(others["passive"].values, found))
     trees = SecureBoost(trees=10, depth=3, key_bits=0)

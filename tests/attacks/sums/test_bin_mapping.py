@@ -70,6 +70,8 @@ def test_people_who_look_alike_count_where_they_lie_in_the_same_bin() -> None:
     bounds = BinMapping(ranks=False).bounds(replace(view, own=twins, auxiliary=auxiliary), orders)
     assert bounds[0][2].tolist() == [0.25, 0.25]
     assert np.isnan(bounds[1]).all()  # one of both lies in bin 0, the other in bin 1
+    named = BinMapping(ranks=False).bounds(replace(view, own=twins, auxiliary=auxiliary), orders, np.array([1, 1]))
+    assert named[1][1].tolist() == [0.25, 0.25]  # who knows that both are the second of them
 
 
 def test_other_people_lie_in_the_bin_of_their_rank() -> None:
