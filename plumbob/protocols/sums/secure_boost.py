@@ -69,8 +69,11 @@ class SecureBoost(TrainingProtocol):
         "sums": "sums of gradients by bins of a column",
         "split": "where a tree splits",
         "left": "which rows go to the left",
+        "shares": "secret shares of rows, bins and gradients",
+        "weights": "the weight of each row’s leaf",
     }
     key_messages = ("key",)
+    masked_messages = ("shares",)
     roles = ("active", "passive")
     parts = ("histograms",)
 
