@@ -50,6 +50,7 @@ def test_the_order_of_the_sweep_is_that_of_earlier_findings() -> None:
         *("fake_gradients", "dp_gradients", "dp_gradients", "sparse_gradients", "quantised_gradients"),
         *("hidden_indices", "secure_aggregation", "gaussian_masking", "gaussian_masking", "masquerade"),
         *("rank_reduction", "quantised_embeddings", "deeper_cut", "rotation", "left_out"),
+        *("shared_indicators", "dp_histograms", "dp_histograms", "blinding"),
     ]
 
 

@@ -2,8 +2,10 @@
 
 from plumbob.papers.ours import (
     ceilings,
+    guarded_sums,
     levels,
     private_answers,
+    redrawn_batches,
     safe_sums,
     scores,
     trees,
@@ -12,5 +14,16 @@ from plumbob.papers.ours import (
 )
 
 # Each has CLAIMS; those of one file share models and views.
-PARTS = (scores, unseen, levels, ceilings, trees, private_answers, safe_sums, without_coordinator)
+PARTS = (
+    scores,
+    unseen,
+    levels,
+    ceilings,
+    trees,
+    private_answers,
+    safe_sums,
+    without_coordinator,
+    redrawn_batches,
+    guarded_sums,
+)
 __all__ = ["PARTS"]
