@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.ceilings import Ceiling
 from plumbob.auditing.concluding.failures import Failure
+from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning.matrix import Block
 from plumbob.federation import Dropped
 from plumbob.report import answer as words
-from plumbob.report import risk
+from plumbob.report import exposure, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import lanes
 from plumbob.report.phrases import count, defended, label, percent, plain, sentence_list, short
@@ -28,6 +29,7 @@ class Asked:
     matrix: tuple[Block, ...] = ()  # its protocols against every threat that is known
     gated: bool = False
     sweeps: bool = True  # whether defences can be tried: not on a recorded run
+    effort: str = ""
     dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part
 
     def threat(self, name: str) -> Threat | None:
@@ -52,13 +54,14 @@ def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ())
     noun = words.nouns(tested)
     lines = [
         ("Who learns it" if worst.judged.level.leaks else "Who was curious", _who(worst, len(found) > 1)),
+        ("Not cleared", not_cleared(found, asked)),
         ("People", risk.people(worst)),
         (f"Worst {noun}", _worst_column(worst, tested)),
         ("Label", _of_label(tested)),
         ("Pictures", words.pictures(worst)),
-        ("Taking part adds", taking_part(tested, asked)),
+        ("Taking part adds", taking_part([answer for answer in found if answer.judged.counts], asked)),
         ("Attacked", holdings(worst, asked)),
-        ("Evidence", words.sure(worst)),
+        ("Evidence", " ".join(filter(None, (words.sure(worst), _reduced(asked.effort))))),
         ("Failed", broken(failed)),
         ("Not known", not_known(found)),
     ]
@@ -91,7 +94,35 @@ def holdings(answer: Answer, asked: Asked) -> str:
         said += f" {len(answer.shares)} shares of unknown {cells} were tried, {shares}; each column counts by its worst case."
     if shifting:
         said += " Which ones were unknown changed from trial to trial, and all count."
+    if shifting and not asked.parties:
+        said += (
+            " The plan names no parties: these are random splits of one table, not a real federation. A column counts once as "
+            "the passive party’s and once as the active party’s."
+        )
     return said
+
+
+def not_cleared(found: Sequence[Answer], asked: Asked) -> str:
+    """Who was attacked and on what, and what is known of the others all the same: nobody else is cleared."""
+    tested = [answer for answer in found if answer.summaries]
+    who = sentence_list(list(dict.fromkeys(answer.learner for answer in tested)))
+    protocols = {answer.situation.protocol for answer in tested}
+    phases = {block.phase for block in asked.matrix if block.protocol in protocols}
+    scope = f", and only on {phases.pop()}" if len(phases) == 1 else ""
+    said = [f"Only {who} was attacked{scope}. Nobody else is cleared."] if asked.matrix else []
+    gaps = [answer for answer in found if answer.judged.counts and not answer.summaries]
+    for learner, worst in exposure.by_learner((answer.learner, answer.every) for answer in gaps):
+        assumed = " Treat it as leaking." if worst.exposed > LIMIT else ""
+        said.append(f"{_sentence(learner)}: no attack was run, yet {exposure.clause(worst)}.{assumed}")
+    return " ".join(said)
+
+
+def _reduced(effort: str) -> str:
+    return (
+        f"Effort {effort} runs attacks at reduced strength: what they find is a lower bound."
+        if effort == "quick"
+        else ""
+    )
 
 
 def taking_part(found: Sequence[Answer], asked: Asked) -> str:
@@ -128,11 +159,10 @@ def broken(failed: Sequence[Failure]) -> str:
 def not_known(found: Sequence[Answer]) -> str:
     """In how many situations something is not known, and what."""
     meant = [answer for answer in found if answer.judged.counts]
-    missing = sum(not answer.summaries for answer in meant)
     open_ = [[c for c in answer.every if not c.level.known] for answer in meant if answer.summaries]
     open_ = [columns for columns in open_ if columns]
-    of = f"of {count(len(meant), 'situation')}"
-    parts = [f"{missing} {of} {'was' if missing == 1 else 'were'} not tested"] if missing else []
+    of = f"of {count(len(found), 'situation')}"
+    parts = [untested] if (untested := words.untested_words(found)) else []
     if open_ and len(meant) == 1:
         parts.append(_open_words(open_[0], words.nouns(meant)))
     elif open_:
@@ -187,8 +217,13 @@ def _with_rows(column: ColumnAnswer, ceiling: Ceiling) -> str:
         )
     return (
         f"For whoever has complete rows of other people: {100 * ceiling.gain:.0f} points of the {what} of {name} (own columns "
-        f"alone {percent(ceiling.own)}, with the messages {percent(ceiling.full)})."
+        f"alone {percent(ceiling.own)}, with the messages {percent(ceiling.full)}){_seen_by(column)}."
     )
+
+
+def _seen_by(column: ColumnAnswer) -> str:
+    """Whose messages these are, where no attack was run on them."""
+    return "" if column.attack else f", in what {column.learner} sees, on which no attack was run"
 
 
 def _without_rows(columns: Sequence[ColumnAnswer]) -> str:

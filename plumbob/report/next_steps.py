@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Standing
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.failures import Failure
-from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.errors import BadInput
 from plumbob.report.facts import Asked
 from plumbob.report.phrases import count, defence_words, defended, label, sentence_list, short

@@ -34,7 +34,7 @@ from plumbob.report.matrix import grids
 from plumbob.report.next_steps import next_steps
 from plumbob.report.phrases import percent, plain
 from plumbob.report.tables import bound, column_caption, column_table, protection_table, settings_table
-from plumbob.report.threat_table import Tier, tiers
+from plumbob.report.threat_table import Tier, not_known, tiers
 from plumbob.scoring.leak_levels import Level
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -104,6 +104,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         caution=unlearnt(findings),
         steps=next_steps(conclusion, choices, about.asked),
         tiers=_tiers(shown, about.asked),
+        unknown=not_known(found),
         folded=_tiers([answer for answer in found if answer not in shown], about.asked),
         legend=bars.legend(),
         read_bars=bars.CAPTION,

@@ -9,7 +9,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
-from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report import canvas, charts
 from plumbob.report.answer import Answer
 from plumbob.report.canvas import Axis

@@ -12,8 +12,9 @@ from plumbob.auditing.concluding import judging as judge
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option
 from plumbob.auditing.concluding.judging import Verdict
 from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report import answer as words
-from plumbob.report import phrases, protection, risk
+from plumbob.report import exposure, phrases, protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import bar
 from plumbob.report.phrases import number, percent, plain
@@ -167,7 +168,10 @@ def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[C
             None,
             (
                 column.words.removeprefix(f"{level.value}: "),
+                _times(column),
                 risk.of_column(verdict, column.rows) if level.leaks else "",
+                exposure.known_before(column),
+                exposure.of_situation([column]),
             ),
         )
     )
@@ -179,11 +183,21 @@ def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[C
         Cell(Markup("<bdi>{}</bdi>").format(phrases.short(name)) + under, name.casefold(), "name"),
         Cell(
             badge.format(level.css, words.LEVEL_ICONS[level], column.badge, bound(said)),
-            level.rank * 1e6 + max(-1e5, verdict.gain),
+            level.rank * 1e6 + max(-1e5, column.severity[1]),
         ),
-        Cell(_gain_words(column) + bar(column), verdict.gain, "gains"),
+        Cell(_gain_words(column) + bar(column), column.exposed or verdict.gain, "gains"),
         *((Cell(_hits(column) or "–", verdict.within_5, "hits"),) if hits else ()),
-        Cell(Markup("{}{}").format(attack, beside), attack),
+        Cell(Markup("<span>{}</span>{}").format(attack, beside), attack),
+    )
+
+
+def _times(column: ColumnAnswer) -> str:
+    """In how many trials, where the verdict does not say it: a column may be hidden in few of them."""
+    if not column.attack or "trials" in column.words or not column.verdict.trials:
+        return ""
+    trials = column.verdict.trials
+    return (
+        "one trial" if trials == 1 else f"all {trials} trials that hid it" if column.level.leaks else f"{trials} trials"
     )
 
 
@@ -197,19 +211,21 @@ def _gain_words(column: ColumnAnswer) -> Markup:
     elif column.level is Level.HELD:
         shown, under = "nothing to learn", ""
     elif verdict.unseen is None:
-        shown, under = "not known", ""
+        shown, under = "not tested", ""
     else:
-        shown, under = f"below {judge.whole_percent(verdict.unseen)} %", ""
+        shown, under = f"below {whole_percent(verdict.unseen)} %", ""
         if column.level is not Level.NONE:
-            shown = f"up to {judge.whole_percent(verdict.unseen)} %"
+            shown = f"up to {whole_percent(verdict.unseen)} %"
     small = Markup(' <small class="say">{}</small>').format(under) if under else ""
-    return Markup('<span class="num">{}</span>{}').format(shown, small)
+    told = exposure.figures(column)
+    ceiling = Markup(' <small class="say ceiling">{}</small>').format(bound(told)) if told else ""
+    return Markup('<span class="num">{}</span>{}{}').format(shown, small, ceiling)
 
 
 def _hits(column: ColumnAnswer) -> Markup:
     """Cells hit within 1, 5 and 10 % of the range, above what a fixed guess hits; empty where there is no such thing."""
     verdict = column.verdict
-    if column.metric != "values" or column.is_label or verdict.two_values or not column.attack:
+    if column.metric != "values" or column.is_label or verdict.two_values or column.level is Level.NOT_TESTED:
         return Markup("")
     told = [_shares(verdict, "within"), _shares(verdict, "fixed")]
     lines = [f"{told[0]} %", f"fixed guess {told[1]} %"] if told[1] else [f"{told[0]} %"]

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, estimate, frontiers
-from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.concluding.model_quality import unlearnt
 from plumbob.auditing.concluding.summarise import Summary, group
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
 from plumbob.report import phrases, protection
