@@ -259,7 +259,6 @@ def _asked(plan: Plan, source: Source) -> Asked:
         matrix=tuple(of_plan(plan)),
         gated=plan.gate is not None,
         sweeps=plan.data.recorded is None,
-        effort=plan.effort,
         dropped=source.dropped,
     )
 

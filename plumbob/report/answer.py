@@ -15,7 +15,7 @@ from plumbob.attacks.base import NAMELESS
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
 from plumbob.auditing.concluding.judging import SHARES, Verdict
 from plumbob.auditing.concluding.summarise import Situation, Summary, group
-from plumbob.auditing.concluding.verdict_words import UNPROVEN
+from plumbob.auditing.concluding.verdict_words import UNPROVEN, order_evidence
 from plumbob.report import exposure, tally
 from plumbob.report.phrases import count, defence_words, defended, label, percent, plain, sentence_list, short
 from plumbob.scoring.column_ceiling import LABEL
@@ -303,9 +303,9 @@ def _worst_case(column: ColumnAnswer, noun: str) -> str:
     if verdict.level is Level.EXACT:
         return f"Worst {noun}: {name}, recovered exactly."
     if verdict.level is Level.ORDER and verdict.two_values:
-        return f"Worst {noun}: {name}, high values told from low ones, rank correlation {abs(verdict.rank):.2f}."
+        return f"Worst {noun}: {name}, high values told from low ones, {order_evidence(verdict.rank, verdict.tie)}."
     if verdict.level is Level.ORDER:
-        return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
+        return f"Worst {noun}: {name}, {order_evidence(verdict.rank, verdict.tie)}."
     if verdict.two_values:  # a guess between two values is close to neither
         return f"Worst {noun}: {name}, {verdict.words}."
     return f"Worst {noun}: {name}, {verdict.words}; {hits(verdict, noun)}."

@@ -37,7 +37,7 @@ def of_situation(found: Sequence[Standing]) -> str:
     worst = most(found)
     if worst is None:
         return ""
-    return f"no attack was run, yet {clause(worst)}{f'; {ASSUME}' if worst.exposed > LIMIT else ''}"
+    return f"yet {clause(worst)}{f'; {ASSUME}' if worst.exposed > LIMIT else ''}"
 
 
 def figures(one: Standing) -> str:
@@ -65,7 +65,7 @@ def known_before_all(found: Sequence[Standing], noun: str) -> str:
     if not known:
         return ""
     return (
-        f"Of {len(known)} of {len(found)} {noun}s this party explains at least half of the variance before any message: their "
+        f"In {len(known)} of {len(found)} {noun}s this party explains at least half of the variance before any message: their "
         "values are largely known to it already, and the verdict is about what messages add."
     )
 

@@ -14,7 +14,7 @@ from plumbob.report import answer as words
 from plumbob.report import exposure, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import lanes
-from plumbob.report.phrases import count, defended, label, percent, plain, sentence_list, short
+from plumbob.report.phrases import count, defended, label, percent, plain, reduced, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, AuxiliaryRows, Threat
 
@@ -29,7 +29,6 @@ class Asked:
     matrix: tuple[Block, ...] = ()  # its protocols against every threat that is known
     gated: bool = False
     sweeps: bool = True  # whether defences can be tried: not on a recorded run
-    effort: str = ""
     dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part
 
     def threat(self, name: str) -> Threat | None:
@@ -61,7 +60,7 @@ def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ())
         ("Pictures", words.pictures(worst)),
         ("Taking part adds", taking_part([answer for answer in found if answer.judged.counts], asked)),
         ("Attacked", holdings(worst, asked)),
-        ("Evidence", " ".join(filter(None, (words.sure(worst), _reduced(asked.effort))))),
+        ("Evidence", " ".join(filter(None, (words.sure(worst), _reduced(tested))))),
         ("Failed", broken(failed)),
         ("Not known", not_known(found)),
     ]
@@ -112,17 +111,17 @@ def not_cleared(found: Sequence[Answer], asked: Asked) -> str:
     said = [f"Only {who} was attacked{scope}. Nobody else is cleared."] if asked.matrix else []
     gaps = [answer for answer in found if answer.judged.counts and not answer.summaries]
     for learner, worst in exposure.by_learner((answer.learner, answer.every) for answer in gaps):
-        assumed = " Treat it as leaking." if worst.exposed > LIMIT else ""
-        said.append(f"{_sentence(learner)}: no attack was run, yet {exposure.clause(worst)}.{assumed}")
+        if worst.exposed > LIMIT:
+            here = f"{short(worst.situation.threat)}, {label(worst.situation.protocol)}"
+            said.append(
+                f"{_sentence(learner)} ({here}): no attack was run, yet {exposure.clause(worst)}. Treat it as leaking."
+            )
     return " ".join(said)
 
 
-def _reduced(effort: str) -> str:
-    return (
-        f"Effort {effort} runs attacks at reduced strength: what they find is a lower bound."
-        if effort == "quick"
-        else ""
-    )
+def _reduced(tested: Sequence[Answer]) -> str:
+    some = any(reduced(name) for answer in tested for name in answer.attacks)
+    return "Attacks marked fast or small run at reduced strength: what they find is a lower bound." if some else ""
 
 
 def taking_part(found: Sequence[Answer], asked: Asked) -> str:

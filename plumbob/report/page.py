@@ -40,15 +40,18 @@ from plumbob.scoring.leak_levels import Level
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 READ_COLUMNS = (
     "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than guessing, "
-    "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart."
+    "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart. Where nothing was found, "
+    "the whisker ends at what may have gone unseen."
 )
 READ_LINES = (
     "Solid lines with markers are attacks, dashed ones are guesses that need no message at all. Bands are 95 % "
-    "intervals over trials. These are averages over columns; an average can hide a column that leaks."
+    "intervals over trials. These are averages over columns: an attack that is worse than guessing in the mean can still give "
+    "one column away. Only the chart above says which columns leak."
 )
 READ_BARS = (
     "Coloured bars are attacks, grey ones are guesses that need no message at all. Whiskers are 95 % intervals over "
-    "trials. These are averages over columns; an average can hide a column that leaks."
+    "trials. These are averages over columns: an attack that is worse than guessing in the mean can still give one column "
+    "away. Only the chart above says which columns leak."
 )
 READ_CORRELATION = (
     "Each mark is a column. Marks that rise to the right say: the more a column goes along with what the curious side "
@@ -56,9 +59,10 @@ READ_CORRELATION = (
 )
 READ_PROTECTION = (
     "Each mark is a defence at one setting, under its strongest attack: to the right is more accurate. Whiskers are 95 % "
-    "intervals over trials. Faded marks are dominated: another setting is at least as accurate and leaks no more. The dashed "
-    "line is what guessing reaches without a message. Leak is the part of guessing’s error that the strongest attack removes, "
-    "the mean over columns; points of accuracy, seconds and bytes are those added to no defence."
+    "intervals. Faded marks are dominated: another setting is at least as accurate and leaks no more. The dashed line is what "
+    "guessing reaches without a message. The worst column is the one that leaks most; leak is the part of guessing’s error that "
+    "the strongest attack removes, the mean over columns, which can hide a column. Threats that were not tested are not drawn. "
+    "Points of accuracy, seconds and bytes are those added to no defence."
 )
 
 
@@ -119,6 +123,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         read_before_after=READ_BEFORE_AFTER,
         protection_levels=_levels(choices),
         read_protection=READ_PROTECTION,
+        recommends=any(choice.chosen is not None and choice.recommended != "none" for choice in choices),
         columns=column_table(columns, found),
         column_caption=column_caption(columns, words.nouns(found)),
         questions=_questions(shown, summaries),
@@ -188,6 +193,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "read": READ_COLUMNS,
             "levels": shown,
             "figures": figures.column_figures(found) if len(found) > 1 else [],  # of one, the table has them
+            "undrawn": figures.undrawn(found),
         },
         {
             "id": "error-chart",
@@ -197,6 +203,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "read": READ_LINES if several else READ_BARS,
             "levels": [],
             "figures": figures.error_figures(found, figures.attack_styles(summaries)),
+            "undrawn": [],
         },
         {
             "id": "correlation-chart",
@@ -204,6 +211,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "read": READ_CORRELATION,
             "levels": shown,
             "figures": figures.correlation_figures(found),
+            "undrawn": figures.undrawn(found),
         },
     ]
 

@@ -19,7 +19,7 @@ def headline(found: Sequence[Standing], noun: str, whom: str, where: str = "") -
     where += f"; {count(held, noun)} more {'is' if held == 1 else 'are'} held already" if held else ""
     leaking = sum(one.level.leaks for one in columns)
     label_leaks = target is not None and target.level.leaks
-    unknown, clear = unknown_words(columns, target), _clear(columns)
+    unknown, clear = unknown_words(columns, target), clear_words(columns)
     rest = "".join(f"; {part}" for part in (unknown, clear) if part)
     if leaking:
         ordered = sum(one.level is Level.ORDER for one in columns)
@@ -54,12 +54,12 @@ def unknown_words(columns: Sequence[Standing], target: Standing | None) -> str:
     return sentence_list(parts)
 
 
-def _clear(columns: Sequence[Standing]) -> str:
+def clear_words(columns: Sequence[Standing]) -> str:
     """Of a mixed lot, the columns in which nothing was found, with their limit."""
     number = sum(one.level is Level.NONE for one in columns)
     if not number or number == len(columns):
         return ""
-    return f"no leak above {limit(columns)} % was found in the other {number}"
+    return f"no leak above {limit(columns)} % was found in the other {number if number > 1 else 'one'}"
 
 
 def limit(found: Iterable[Standing]) -> int:

@@ -84,5 +84,12 @@ def order_words(
     rest = "the values are not learnt" if two_values else "the values are not"
     if low > 0:
         rest = f"of the values there is a hint: a gain of {100 * gain:.0f} % ({100 * low:.0f} to {100 * high:.0f} %) {UNPROVEN}"
-    evidence = f"rank correlation {rank:.2f}" if tie is None else f"rank correlation beyond own columns {abs(tie):.2f}"
-    return f"{what} ({evidence}){some}, {rest}"
+    return f"{what} ({order_evidence(rank, tie)}){some}, {rest}"
+
+
+def order_evidence(rank: float, tie: float | None) -> str:
+    """
+    >>> order_evidence(0.7, None), order_evidence(0.02, -0.31)
+    ('rank correlation 0.70', 'rank correlation beyond own columns 0.31')
+    """
+    return f"rank correlation {abs(rank):.2f}" if tie is None else f"rank correlation beyond own columns {abs(tie):.2f}"

@@ -134,7 +134,10 @@ def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
         return "no attack works on this protocol"
     if not reasons:
         return "no attack of this plan applies"
-    return f"Plumbob has no attack for this party here ({min(dict.fromkeys(reasons), key=len)})"
+    nearest = min(dict.fromkeys(reasons), key=len)
+    return (
+        f"Plumbob has no attack for this party here{'; the nearest' if nearest.startswith('needs') else ':'} {nearest}"
+    )
 
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
