@@ -198,7 +198,7 @@ def overall(found: Sequence[Answer]) -> str:
         return found[0].headline
     meant = [answer for answer in found if answer.judged.counts]
     tested = [answer for answer in meant if not answer.untested]
-    rest = f"; {untested_words(found)}" if len(tested) < len(meant) else ""
+    rest = f"; {untested_words(found)}" if len(tested) < len(found) and untested_words(found) else ""
     if not meant:
         return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
@@ -207,7 +207,8 @@ def overall(found: Sequence[Answer]) -> str:
         (one for answer in meant for one in answer.every), lambda one: (one.situation.data, one.verdict.column)
     )
     worsts = [max(parts, key=lambda one: one.severity) for parts in told.values()]
-    where = f" in at least one of {count(len(tested), 'situation')} tested" if len(tested) > 1 else ""
+    every = "" if len(tested) == len(found) else " tested"
+    where = f" in at least one of {count(len(tested), 'situation')}{every}" if len(tested) > 1 else ""
     return f"{tally.headline(worsts, nouns(tested), '', where)}{rest}"
 
 
@@ -220,9 +221,7 @@ def untested_words(found: Sequence[Answer]) -> str:
         if missing
         else []
     )
-    parts += (
-        [f"{covered} {'was' if covered == 1 else 'were'} not run (covered by a stronger attacker)"] if covered else []
-    )
+    parts += [f"{covered} {'was' if covered == 1 else 'were'} not run"] if covered else []
     return sentence_list(parts)
 
 

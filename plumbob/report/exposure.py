@@ -32,6 +32,14 @@ def clause(one: Standing) -> str:
     return f"learners with complete rows of other people {told} (own columns alone {percent(one.ceiling.own)})"
 
 
+def of_column(one: Standing) -> str:
+    """The same of one column, where its name stands already."""
+    if one.exposed <= 0 or one.ceiling is None:
+        return ""
+    told = f"yet learners explain {percent(one.ceiling.full)} of it with the messages and {percent(one.ceiling.own)} without"
+    return f"{told}{f'; {ASSUME}' if one.exposed > LIMIT else ''}"
+
+
 def of_situation(found: Sequence[Standing]) -> str:
     """Of a situation in which no attack was run: what the messages hold all the same; empty without a ceiling."""
     worst = most(found)

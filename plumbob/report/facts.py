@@ -166,7 +166,11 @@ def not_known(found: Sequence[Answer]) -> str:
         parts.append(_open_words(open_[0], words.nouns(meant)))
     elif open_:
         parts.append(f"in {len(open_)} {of} some {words.nouns(meant)}s are undecided or not tested")
-    return _sentence(f"{sentence_list(parts)}. Not known is not safe.") if parts else ""
+    covered = any(answer.judged.gap is not None and answer.judged.gap.covered_by for answer in found)
+    meaning = (
+        " What was not run is covered by a tested attacker who sees the same and knows no less." if covered else ""
+    )
+    return _sentence(f"{'; '.join(parts)}.{meaning} Not known is not safe.") if parts else ""
 
 
 def _open_words(columns: Sequence[ColumnAnswer], noun: str) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from plumbob.auditing.concluding.judging import SHARES
 from plumbob.auditing.concluding.summarise import Summary, group
 from plumbob.auditing.concluding.verdict_words import whole_percent
-from plumbob.report import canvas, charts, tally
+from plumbob.report import canvas, charts, exposure, tally
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer
 from plumbob.report.canvas import Axis
 from plumbob.report.charts import Bar, Dot, Point, Series
@@ -68,6 +68,8 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
         caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} {'leaks' if answer.leaking == 1 else 'leak'}"
         rest = (tally.unknown_words(answer.columns, None), tally.clear_words(answer.columns))
         caption += "".join(f"; {part}" for part in rest if part) + "."
+        known = exposure.known_before_all(answer.columns, answer.noun)
+        caption += f" {known}" if known else ""
         if party:
             caption += f" All are columns of {party.removesuffix('.')}."
         if len(shown) < len(answer.columns):

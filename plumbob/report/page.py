@@ -237,5 +237,13 @@ def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
 
 
 def _terms(summaries: Sequence[Summary], meanings: Mapping[str, str]) -> list[tuple[str, str]]:
-    used = (name for s in summaries for name in (s.setting.protocol, name_of(s.setting.attack), s.setting.defence))
-    return [(phrases.label(name), plain(meanings[name])) for name in dict.fromkeys(used) if name in meanings]
+    used = {
+        name: shown(name)
+        for s in summaries
+        for name, shown in (
+            (s.setting.protocol, phrases.label),
+            (name_of(s.setting.attack), phrases.label),
+            (s.setting.defence, phrases.short),
+        )
+    }
+    return [(said, plain(meanings[name])) for name, said in used.items() if name in meanings]

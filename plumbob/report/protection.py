@@ -90,10 +90,10 @@ def _nothing(frontier: Frontier) -> str:
     if bare is None or best is None:
         return said
     noun = "tile" if pictures(frontier) else "column"
+    leak = f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}"
     return (
-        f"{said} With {short(best.defence)} attacks find less, {_cost(frontier, best)}: {_left(best, noun)}; without defence "
-        f"{_left(bare, noun)}. The mean leak is {percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}, the "
-        f"mean ceiling {_ceilings(best)} in place of {_ceilings(bare)}."
+        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks find less: {_left(best, noun)}; without defence "
+        f"{_left(bare, noun)}. The mean leak is {leak}, the mean ceiling {_ceilings(best)} in place of {_ceilings(bare)}."
     )
 
 

@@ -183,7 +183,7 @@ def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[C
                 _times(column),
                 risk.of_column(verdict, column.rows) if level.leaks else "",
                 exposure.known_before(column),
-                exposure.of_situation([column]),
+                exposure.of_column(column),
             ),
         )
     )

@@ -90,6 +90,8 @@ def order_words(
 def order_evidence(rank: float, tie: float | None) -> str:
     """
     >>> order_evidence(0.7, None), order_evidence(0.02, -0.31)
-    ('rank correlation 0.70', 'rank correlation beyond own columns 0.31')
+    ('rank correlation 0.70', 'rank correlation beyond own columns −0.31')
     """
-    return f"rank correlation {abs(rank):.2f}" if tie is None else f"rank correlation beyond own columns {abs(tie):.2f}"
+    if tie is None:
+        return f"rank correlation {abs(rank):.2f}"
+    return f"rank correlation beyond own columns {tie:.2f}".replace("-", "−")
