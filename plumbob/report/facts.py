@@ -59,7 +59,7 @@ def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ())
         ("Label", _of_label(tested)),
         ("Pictures", words.pictures(worst)),
         ("Taking part adds", taking_part([answer for answer in found if answer.judged.counts], asked)),
-        ("Attacked", holdings(worst, asked)),
+        ("Attacked", f"{holdings(worst, asked)} {_twice(found)}".strip()),
         ("Evidence", " ".join(filter(None, (words.sure(worst), _reduced(tested))))),
         ("Failed", broken(failed)),
         ("Not known", not_known(found)),
@@ -94,11 +94,15 @@ def holdings(answer: Answer, asked: Asked) -> str:
     if shifting:
         said += " Which ones were unknown changed from trial to trial, and all count."
     if shifting and not asked.parties:
-        said += (
-            " The plan names no parties: these are random splits of one table, not a real federation. A column counts once as "
-            "the passive party’s and once as the active party’s."
-        )
+        said += " The plan names no parties: these are random splits of one table, not a real federation."
     return said
+
+
+def _twice(found: Sequence[Answer]) -> str:
+    """Whether a column of one table that is dealt out is counted for either party that may hold it."""
+    names = {one.verdict.column for answer in found for one in answer.columns}
+    both = any(f"active.{name.removeprefix('passive.')}" in names for name in names if name.startswith("passive."))
+    return "A column counts once as the passive party’s and once as the active party’s." if both else ""
 
 
 def not_cleared(found: Sequence[Answer], asked: Asked) -> str:

@@ -101,6 +101,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         policy=POLICY,
         overall=words.overall(found),
         level=conclusion.level,
+        limit=conclusion.limit,
         found=found,
         facts=facts(found, about.asked, conclusion.failures),
         strip=_strip(words.worst_columns(found)),

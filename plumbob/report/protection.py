@@ -91,9 +91,10 @@ def _nothing(frontier: Frontier) -> str:
         return said
     noun = "tile" if pictures(frontier) else "column"
     leak = f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}"
+    ceiling = f"{_ceilings(best)} in place of {_ceilings(bare)}"
     return (
         f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks find less: {_left(best, noun)}; without defence "
-        f"{_left(bare, noun)}. The mean leak is {leak}, the mean ceiling {_ceilings(best)} in place of {_ceilings(bare)}."
+        f"{_left(bare, noun)}. The mean leak is {leak}, the mean ceiling {ceiling}, against the threats that were tested."
     )
 
 
