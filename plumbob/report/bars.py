@@ -33,7 +33,8 @@ LEGEND = (
         "with the messages too: the ceiling, of learners that have everybody else’s complete rows; algebra may find more",
     ),
     ("floor", "by the strongest attack: the floor"),
-    ("unseen", "nothing found; up to here a leak may have gone unseen"),
+    ("unseen", "no leak: a gain up to here may have gone unseen"),
+    ("open", "undecided: a gain up to here is possible"),
 )
 
 
@@ -109,6 +110,7 @@ def legend() -> list[tuple[Markup, str]]:
         "told": _block("told", 0.0, 0.07, 4.0, 7.0) + Markup('<path class="reach" d="M20 7.5h10m0 -3.5v7"/>'),
         "floor": _block("floor leak", 0.0, 0.1, 3.5, 8.0)
         + Markup('<path class="err" d="M22 7.5h10m-10 -3v6m10 -6v6"/>'),
+        "open": Markup('<path class="unseen undecided" d="M5 3.5v8m0 -4h24m0 -4v8"/>'),
         "unseen": Markup('<path class="unseen none" d="M5 3.5v8m0 -4h24m0 -4v8"/>'),
     }
     drawn = Markup('<svg class="sample" viewBox="0 0 36 15" aria-hidden="true">{}</svg>')

@@ -103,4 +103,4 @@ def test_everything_stays_inside_and_is_said_in_words() -> None:
         for rect in root.iter("rect"):
             assert EDGE <= float(rect.get("x", "")) <= WIDTH
             assert float(rect.get("x", "")) + float(rect.get("width", "")) <= WIDTH - EDGE + 1.01
-    assert len(legend()) == 4
+    assert len(legend()) == 5

@@ -117,8 +117,12 @@ def gaps(plan: Plan) -> list[Gap]:
             if silent:
                 why = "a passive party gets no message about other parties' rows"
             elif stronger:
-                why = f"{stronger[0]} was tested, whose attacker knows no less"
-            found.append(Gap(protocol.title, chosen.name, defence.title, why, meaningful=not silent and not stronger))
+                why = f"covered by {stronger[0]}, whose attacker sees the same and knows no less: this one cannot learn more"
+            covered = stronger[0] if stronger and not silent else ""
+            meaningful = not silent and not stronger
+            found.append(
+                Gap(protocol.title, chosen.name, defence.title, why, meaningful=meaningful, covered_by=covered)
+            )
     return found
 
 
@@ -133,7 +137,12 @@ def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
     ]
     if not able:
         return "no attack works on this protocol"
-    return min(dict.fromkeys(reasons), key=len) if reasons else "no attack of this plan applies"
+    if not reasons:
+        return "no attack of this plan applies"
+    nearest = min(dict.fromkeys(reasons), key=len)
+    return (
+        f"Plumbob has no attack for this party here{'; the nearest' if nearest.startswith('needs') else ':'} {nearest}"
+    )
 
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
