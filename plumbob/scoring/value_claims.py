@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumbob.attacks.auxiliary.complete_rows import learnt_alone
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
@@ -25,7 +26,7 @@ def score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Ge
     true, seen = truth.values, truth.seen
     squared = (values - true) ** 2
     prior = without_scores(view)
-    guesses = baselines.squared_errors(true, view.own, prior, seen)
+    guesses = baselines.squared_errors(true, view.own, prior, seen, None if truth.tiles else learnt_alone(view))
     # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
     held = np.array([bool(words) for words in truth.held]) if truth.held else None
     risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)), seen, held)
