@@ -47,7 +47,6 @@ class Truth:
     filled: BoolArray | None = (
         None  # cells that count nowhere: preparation filled them, or their people are known in full
     )
-    filled_cells: int = 0  # how many of them preparation filled: nobody's data
     known_people: IntArray | None = None  # rows that the curious know in full
     nodes: tuple[IntArray, FloatArray] | None = None  # of a model of trees: column and threshold of its nodes on them
 
@@ -64,6 +63,10 @@ class Truth:
     def column(self, j: int) -> FloatArray:
         """The values of one column that count."""
         return self.values[:, j] if self.filled is None else self.values[~self.filled[:, j], j]
+
+    def others(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows of people whom the curious do not know in full."""
+        return rows if self.known_people is None else np.delete(rows, self.known_people, axis=0)
 
     def only(self, columns: IntArray) -> Truth:
         """The truth of some columns."""
@@ -186,7 +189,6 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     kinds = tuple(kind_of(values[:, i], f.column.grid) for i, f in zip(view.unknown, features, strict=True))
     mine = [transcript.features[i] for i in view.known]
     several = len({feature.party for feature in mine}) > 1
-    filled = _filled(transcript, view)
     return Truth(
         names,
         values[:, view.unknown],
@@ -198,8 +200,7 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
         kinds,
         own_names=tuple(feature.name if several else feature.column.name for feature in mine),
         grids=np.array([feature.column.grid for feature in features]),
-        filled=_uncounted(filled, values[:, view.unknown], view.people),
-        filled_cells=0 if filled is None else int(filled.sum()),
+        filled=_uncounted(_filled(transcript, view), values[:, view.unknown], view.people),
         known_people=view.people,
         nodes=_nodes(coordinator, view),
     )
@@ -246,9 +247,7 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
         return judged
     if guess.untried and (guess.labels < 0).all():
         return judged
-    told, label = guess.labels, truth.label
-    if truth.known_people is not None:
-        told, label = np.delete(told, truth.known_people), np.delete(label, truth.known_people)
+    told, label = truth.others(guess.labels), truth.others(truth.label)
     right = float(np.mean(told == label))  # a row of which nothing is said counts as wrong
     usual = int(np.bincount(label).max()) / len(label)
     return replace(judged, label_accuracy=right, label_baseline=usual, label_tie=label_tie(told, label))
@@ -278,7 +277,8 @@ def _told(judged: Score, truth: Truth, view: View) -> Score:
     """The score, with what is held already and how many cells were left out."""
     words = {name: held for name, held in zip(truth.names, truth.held, strict=False) if held}
     columns = tuple(replace(one, held=words[one.name]) if one.name in words else one for one in judged.columns)
-    return replace(judged, columns=columns, label_held=_held_label(truth, view), filled=truth.filled_cells)
+    filled = 0 if truth.filled is None else int(truth.others(truth.filled).sum())
+    return replace(judged, columns=columns, label_held=_held_label(truth, view), filled=filled)
 
 
 def _score_columns(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:

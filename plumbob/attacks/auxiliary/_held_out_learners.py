@@ -20,6 +20,7 @@ FOLDS = 8
 FEW_ROWS = 40  # up to so many every row is a fold of its own
 PENALTIES = np.logspace(-12, 1, 14)  # shares of the largest squared singular value
 PRODUCTS = 12  # principal components that are multiplied with each other
+SEED = 0  # of folds and trees: whoever learns from own columns alone finds the same
 FEWEST_GROWN = 40  # rows from which trees are grown
 
 
@@ -63,25 +64,26 @@ class Features:
         return self.beside(Features(made[:count], made[count:]))
 
 
-def learn(tables: list[Features], targets: FloatArray, trees: int, seed: int) -> Learnt:
-    """Each column of `targets` by the best of all learners, trees on the last table only.
+def learn(groups: list[list[Features]], targets: FloatArray, trees: int) -> Learnt:
+    """Each column of `targets` by the best of all learners on all tables, trees on the last table of each group only.
 
     A later one is taken where it errs less by a standard error of the difference: a choice among many is else one of luck.
     """
-    folds = _folds(len(targets), seed)
-    best = _constant(targets, folds, len(tables[0].asked))
-    for table in tables:
-        if table.taught.shape[1]:
-            best = _better(best, _ridge(table.scaled(), targets, folds))
-    if trees and len(targets) >= FEWEST_GROWN and tables[-1].taught.shape[1]:
-        best = _better(best, _forest(tables[-1], targets, trees, seed))
+    folds = _folds(len(targets))
+    best = _constant(targets, folds, len(groups[0][0].asked))
+    for tables in groups:
+        for table in tables:
+            if table.taught.shape[1]:
+                best = _better(best, _ridge(table.scaled(), targets, folds))
+        if trees and len(targets) >= FEWEST_GROWN and tables[-1].taught.shape[1]:
+            best = _better(best, _forest(tables[-1], targets, trees))
     return best
 
 
-def _folds(count: int, seed: int) -> IntArray:
+def _folds(count: int) -> IntArray:
     if count <= FEW_ROWS:
         return np.arange(count)
-    return np.random.default_rng(seed).permutation(count) % FOLDS
+    return np.random.default_rng(SEED).permutation(count) % FOLDS
 
 
 def _better(one: Learnt, other: Learnt) -> Learnt:
@@ -136,10 +138,10 @@ class _Fit:
         return np.asarray(np.clip(made, low - 3 * (high - low), high + 3 * (high - low)))
 
 
-def _forest(table: Features, targets: FloatArray, trees: int, seed: int) -> Learnt:
+def _forest(table: Features, targets: FloatArray, trees: int) -> Learnt:
     """All columns by the same trees; a row is held out of those that were grown without it."""
     grown = sklearn.ensemble.ExtraTreesRegressor(
-        trees, min_samples_leaf=3, bootstrap=True, oob_score=True, random_state=seed
+        trees, min_samples_leaf=3, bootstrap=True, oob_score=True, random_state=SEED
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a row that no tree was grown without is guessed to be 0

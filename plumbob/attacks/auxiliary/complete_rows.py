@@ -29,7 +29,6 @@ from plumbob.threats import AuxiliaryRows, KnownPeople, Threat, View
 NEAR = 0.35  # share of a grid's step: where less is left on held-out rows, guesses are rounded to the grid
 SILENT = "no message says anything about the rows that are known in full, so nothing could be learnt from messages"
 TREES = 60
-SEED = 0  # of folds and trees where nothing is drawn for an attack
 PREDICTED = (
     "boosted_trees",
     "decision_tree",
@@ -67,12 +66,12 @@ class CompleteRows(Attack):
         return super().why_not(protocol, threat)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        taught, seed = lesson(view), int(rng.integers(2**31))
-        found = _learn(taught, taught.hidden, self.trees, seed)
+        taught = lesson(view)
+        found = _learn(taught, taught.hidden, self.trees)
         values = np.clip(_at_grid(found, view.steps), 0.0, 1.0)
         if view.people is not None and view.people_rows is not None:
             values[view.people] = view.people_rows[:, view.unknown]
-        labels = None if taught.labels is None else _classes(taught, taught.labels, len(view.classes), self.trees, seed)
+        labels = None if taught.labels is None else _classes(taught, taught.labels, len(view.classes), self.trees)
         return Guess(view.unknown_names, values, labels=labels, untried="" if taught.told_asked.shape[1] else SILENT)
 
 
@@ -96,20 +95,20 @@ class _Asked:
 
 @lru_cache(maxsize=4)  # all attacks on a view are judged one after the other
 def _alone(asked: _Asked) -> FloatArray:
-    return np.clip(_at_grid(_learn(asked.taught, asked.taught.hidden, TREES, SEED), asked.steps), 0.0, 1.0)
+    return np.clip(_at_grid(_learn(asked.taught, asked.taught.hidden, TREES), asked.steps), 0.0, 1.0)
 
 
-def _learn(taught: Lesson, targets: FloatArray, trees: int, seed: int) -> Learnt:
+def _learn(taught: Lesson, targets: FloatArray, trees: int) -> Learnt:
+    """Own columns first, so that where messages say nothing more the guess is what it would be without them."""
     own, told = Features(taught.own_taught, taught.own_asked), Features(taught.told_taught, taught.told_asked)
     both = own.beside(told)
-    tables = [own, told, both.with_products(), both] if told.asked.shape[1] else [own.with_products(), own]
-    return learn(tables, targets, trees, seed)
+    more = [[told, both.with_products(), both]] if told.asked.shape[1] else []
+    return learn([[own.with_products(), own], *more], targets, trees)
 
 
-def _classes(taught: Lesson, labels: IntArray, classes: int, trees: int, seed: int) -> IntArray:
+def _classes(taught: Lesson, labels: IntArray, classes: int, trees: int) -> IntArray:
     """The class that is predicted to be most likely, of every row."""
-    found = _learn(taught, np.eye(classes)[labels], trees, seed)
-    return np.asarray(found.values.argmax(axis=1), dtype=np.int64)
+    return np.asarray(_learn(taught, np.eye(classes)[labels], trees).values.argmax(axis=1), dtype=np.int64)
 
 
 def _at_grid(found: Learnt, steps: FloatArray | None) -> FloatArray:
