@@ -44,6 +44,7 @@ class CompleteRows(Attack):
     """Ridge regression and randomised trees, chosen column by column on held-out rows. `trees`: how many are grown."""
 
     name = "complete_rows"
+    identity = "CompleteRows(trees)"
     summary = "ours: learns hidden columns and labels from messages about rows that are known in full"
     paper = "plumbob"
     nist = ATTRIBUTE_INFERENCE
