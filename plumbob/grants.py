@@ -57,6 +57,21 @@ class AuxiliaryRows(Grant):
 
 
 @dataclass(frozen=True)
+class KnownPeople(Grant):
+    """Complete rows, labels included, of `count` of the very people whose rows are in the federation: insider knowledge."""
+
+    count: int = 20
+
+    def __post_init__(self) -> None:
+        if self.count < 2:
+            raise BadInput(f"known people: expected at least 2, got {self.count}")
+
+    @property
+    def words(self) -> str:
+        return f"the complete rows of {self.count:,} of these people"
+
+
+@dataclass(frozen=True)
 class Threat:
     """Who is curious, and what it is granted: the active party and its accomplices, the coordinator alone, or passive parties.
 
@@ -112,6 +127,8 @@ class Threat:
 def _covers(more: Grant | None, grant: Grant) -> bool:
     if isinstance(grant, AuxiliaryRows):
         return isinstance(more, AuxiliaryRows) and more.count >= grant.count and more.predicted == grant.predicted
+    if isinstance(grant, KnownPeople):
+        return isinstance(more, KnownPeople) and more.count >= grant.count
     return more is not None
 
 

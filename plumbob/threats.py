@@ -5,7 +5,7 @@ What they are made of stands in `plumbob/grants.py`, the views they cut in `plum
 
 from __future__ import annotations
 
-from plumbob.grants import AuxiliaryRows, Grant, Schema, Threat, WhiteBox, describe
+from plumbob.grants import AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox, describe
 from plumbob.registry import Registry
 from plumbob.views import View, cut
 
@@ -14,6 +14,7 @@ __all__ = [
     "THREATS",
     "AuxiliaryRows",
     "Grant",
+    "KnownPeople",
     "Schema",
     "Threat",
     "View",
@@ -41,6 +42,11 @@ _OWN = (
         "active-black-box-auxiliary",
         "the active party, which sees the scores but not the model and has 100 complete rows of other people",
         (Schema(), AuxiliaryRows(100)),
+    ),
+    Threat(
+        "active-known-people",
+        "the active party, which sees the scores or messages but not the model and knows 20 of the people in full",
+        (Schema(), KnownPeople(20)),
     ),
     Threat(
         "collusion",
@@ -75,6 +81,12 @@ _OWN = (
         (Schema(),),
         active=False,
         identity="a passive party, which has no label, sees the messages of training and knows column names and ranges",
+    ),
+    Threat(
+        "passive-known-people",
+        "a passive party, which has no label, sees the training messages and knows 20 of the people in full",
+        (Schema(), KnownPeople(20)),
+        active=False,
     ),
 )
 THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)

@@ -14,7 +14,7 @@ from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.grants import AuxiliaryRows, Grant, Schema, Threat, WhiteBox
+from plumbob.grants import AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox
 from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
 from plumbob.trust import NO_CODE, Trust
@@ -44,6 +44,9 @@ class View:
     auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
     defence: KnownDefences = field(default_factory=KnownDefences)  # what is known of the defences in place
     auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
+    people: IntArray | None = None  # numbers of the rows of which the curious know everything, in rising order
+    people_rows: FloatArray | None = None  # these rows, all columns of the joint model
+    people_labels: IntArray | None = None  # and their classes
     notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
     trust: Trust = NO_CODE  # of whoever runs the attack; never saved
 
@@ -120,7 +123,7 @@ class View:
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
         arrays |= self.defence.prefixed()
         arrays |= {f"notes/{name}": array for name, array in self.notes.items()}
-        optional = ("ranges", "steps", "auxiliary", "auxiliary_scores")
+        optional = ("ranges", "steps", "auxiliary", "auxiliary_scores", "people", "people_rows", "people_labels")
         arrays |= {name: array for name in optional if (array := getattr(self, name)) is not None}
         meta = {
             "kind": "view",
@@ -159,6 +162,7 @@ class View:
             for i, header in enumerate(meta["messages"]):
                 check_message(path, i, header)
             _check_own(path, arrays, len(meta["unknown_names"]))
+            _check_people(path, arrays)
             messages = tuple(
                 Message(**header, payload=arrays[f"message/{i}"]) for i, header in enumerate(meta["messages"])
             )
@@ -179,6 +183,9 @@ class View:
                 auxiliary=arrays.get("auxiliary"),
                 defence=KnownDefences.within(arrays),
                 auxiliary_scores=arrays.get("auxiliary_scores"),
+                people=arrays.get("people"),
+                people_rows=arrays.get("people_rows"),
+                people_labels=arrays.get("people_labels"),
                 notes=_under("notes/", arrays),
                 trust=trust,
             )
@@ -241,6 +248,7 @@ def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
         auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
         defence=KnownDefences.within(coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
+        **_people(transcript, threat.grant(KnownPeople)),
         notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()}
         | _auxiliary_answers(transcript, curious, unknown, threat.grant(AuxiliaryRows)),
         trust=trust,
@@ -257,6 +265,27 @@ def _check_own(path: Path, arrays: dict[str, Array], names: int) -> None:
         raise BadInput(f"{path}: 'known' and 'unknown': expected every column once, and a name for each unknown one")
     if own.ndim != 2 or own.shape[1] != len(known) or own.dtype.kind != "f":
         raise BadInput(f"{path}: 'own': expected a table of {len(known)} columns, got {own.dtype} of {own.shape}")
+
+
+def _check_people(path: Path, arrays: dict[str, Array]) -> None:
+    """Check the rows that are known in full: their numbers, cells and classes."""
+    if not {"people", "people_rows", "people_labels"} & set(arrays):
+        return
+    shape = len(arrays["own"]), len(arrays["known"]) + len(arrays["unknown"])
+    people, rows = arrays.get("people", np.zeros(0)), arrays.get("people_rows", np.zeros(0))
+    labels = arrays.get("people_labels", np.zeros(people.shape, dtype=np.int64))
+    if not (
+        people.ndim == 1
+        and people.dtype.kind == labels.dtype.kind == "i"
+        and 0 < len(np.unique(people)) == len(people) < shape[0]
+        and people.min() >= 0
+        and people.max() < shape[0]
+        and rows.dtype.kind == "f"
+        and rows.shape == (len(people), shape[1])
+        and np.isfinite(rows).all()
+        and labels.shape == people.shape
+    ):
+        raise BadInput(f"{path}: 'people': expected different rows of the view, their {shape[1]} columns and classes")
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
@@ -305,3 +334,21 @@ def _auxiliary_answers(
             found[f"{AUXILIARY_ANSWERS}{party}"] = np.asarray(sealed[party][: grant.count])
             found[f"{COLUMNS_OF}{party}"] = np.flatnonzero([owner == party for owner in owners])
     return found
+
+
+def _people(transcript: Transcript, grant: Grant | None) -> dict[str, Any]:
+    """The complete rows of some of the federation's people, spread evenly over its rows."""
+    if not isinstance(grant, KnownPeople):
+        return {}
+    rows = np.hstack([transcript.sealed(party)["columns"] for party in transcript.parties])
+    if 2 * grant.count > len(rows):
+        raise BadInput(
+            f"the threat knows {grant.count:,} of the people, which is more than half of the {len(rows):,} rows"
+        )
+    people = np.linspace(0, len(rows) - 1, grant.count).round().astype(np.int64)
+    label = transcript.sealed(transcript.active).get("label")
+    return {
+        "people": people,
+        "people_rows": rows[people],
+        "people_labels": None if label is None else np.asarray(label)[people],
+    }

@@ -28,7 +28,7 @@ from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.protocols.shared.hidden_codes import code_named
-from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox
+from plumbob.threats import THREATS, AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox
 from plumbob.trust import Trust
 
 PATHS = ("file", "recorded", "model")  # keys that name files
@@ -146,12 +146,13 @@ class ThreatPlan(Part):
     knows: tuple[Literal["model", "schema"], ...] | None = None
     auxiliary_rows: int | None = Field(default=None, ge=0)
     auxiliary_from: Literal["training", "prediction"] | None = None
+    known_people: int | None = Field(default=None, ge=0)
 
     def threat(self) -> Threat:
         if self == ThreatPlan(name=self.name):
             return THREATS.named(self.name)  # a bare name must be a known one
         base = THREATS.get(self.name, THREATS["active"])
-        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows)]
+        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows | KnownPeople)]
         if self.knows is not None:
             grants = [kind() for kind, word in _KNOWS.items() if word in self.knows]
         rows = base.grant(AuxiliaryRows) if self.auxiliary_rows is None else None
@@ -163,6 +164,9 @@ class ThreatPlan(Part):
                 )
             rows = replace(rows, predicted=self.auxiliary_from == "prediction")
         grants += [rows] if rows is not None else []
+        people = base.grant(KnownPeople) if self.known_people is None else None
+        people = KnownPeople(self.known_people) if self.known_people else people
+        grants += [people] if people is not None else []
         everyone_but = base.colluding_all_but if self.colluding is None else None
         colluding = base.colluding if self.colluding is None else self.colluding
         helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")

@@ -12,7 +12,7 @@ from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.auditing.running.open_data import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
-from plumbob.threats import AuxiliaryRows, WhiteBox, cut
+from plumbob.threats import AuxiliaryRows, KnownPeople, WhiteBox, cut
 from plumbob.transcript import Transcript
 
 FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
@@ -62,6 +62,13 @@ def check_fit(plan: Plan, source: Source) -> None:
             raise BadInput(
                 f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {there:,} exist; "
                 "name a threat with fewer ('auxiliary_rows')"
+            )
+        people = threat.grant(KnownPeople)
+        seen = min(len(others), plan.rows or len(others))
+        if threat.name in used and isinstance(people, KnownPeople) and 2 * people.count > seen:
+            raise BadInput(
+                f"threat '{threat.name}' knows {people.count:,} of the people, more than half of the {seen:,} rows attacked; "
+                "name a threat with fewer ('known_people')"
             )
 
 
