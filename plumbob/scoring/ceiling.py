@@ -192,9 +192,8 @@ def _ceiling(target: _Target, chosen: Chosen, table: FloatArray) -> ColumnCeilin
     if _rests_on(target, table) < LEAST_EFFECTIVE:
         high = 1.0  # nobody learns from so few what a rare value looks like, and no interval of them is honest
     shown = min(1 - own, max(0.0, gain))
-    return ColumnCeiling(
-        target.name, own, own + shown, shown, gain - margin, min(1.0, high), chosen.learner, rows, _kind(target)
-    )
+    low = gain - max(margin, UNSEEN / rows)  # two learners differ by chance, even if messages say nothing
+    return ColumnCeiling(target.name, own, own + shown, shown, low, min(1.0, high), chosen.learner, rows, _kind(target))
 
 
 def _rests_on(target: _Target, table: FloatArray) -> float:
