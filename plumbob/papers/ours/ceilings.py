@@ -2,8 +2,8 @@
 
 Three figures a column, each a share of its variance (clipped at the 1 and 99 % quantiles, as for ceilings): explained from own
 columns alone, by the best attack, and from own columns with messages. Where the second is above the third by more than two
-standard errors, it must be floor by algebra above the ceiling of learners: the attack solves equations or lattices that scores give, and
-is named with its reason. Scores dealt to other people must add nothing.
+standard errors, it must be floor by algebra above the ceiling of learners: the attack solves equations or lattices that scores
+give, and is named with its reason. Scores dealt to other people must add nothing.
 """
 
 from __future__ import annotations
