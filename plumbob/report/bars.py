@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from plumbob.auditing.concluding.ceilings import Ceiling
 from plumbob.auditing.concluding.conclusion import Standing
 from plumbob.auditing.concluding.judging import Verdict
 from plumbob.report import canvas
@@ -48,7 +49,7 @@ class Lanes:
     unseen: tuple[float, float] | None = None  # the bracket of what may have been missed
     own: float | None = None
     full: float | None = None
-    top: float | None = None  # upper end of the ceiling's interval
+    top: float | None = None  # upper end of the ceiling's interval, or the floor where algebra finds more
 
 
 def lanes(one: Standing) -> Lanes:
@@ -61,18 +62,24 @@ def lanes(one: Standing) -> Lanes:
 
     start = explained(0.0)
     found = one.level.leaks
+    floor = explained(verdict.gain) if found else 0.0
     bracket = (start, explained(verdict.unseen)) if verdict.unseen is not None else None
     if one.attack == "":  # no attack was run: anything may be
         bracket = None
     return Lanes(
-        floor=explained(verdict.gain) if found else 0.0,
+        floor=floor,
         low=explained(verdict.low) if found else 0.0,
         high=explained(verdict.high) if found else 0.0,
         unseen=bracket,
         own=None if ceiling is None else _within(ceiling.own),
         full=None if ceiling is None else _within(ceiling.full),
-        top=None if ceiling is None else _within(ceiling.own + ceiling.high),
+        top=None if ceiling is None else max(floor, _within(ceiling.own + ceiling.high)),
     )
+
+
+def floor_above(one: Standing, ceiling: Ceiling) -> bool:
+    """Whether an attack shows more than learners find at most: algebra may, and then what it found is what is possible."""
+    return one.metric in ("values", "labels") and lanes(one).floor > _within(ceiling.own + ceiling.high)
 
 
 def bar(one: Standing) -> Markup:

@@ -13,7 +13,7 @@ from plumbob.federation import Dropped
 from plumbob.report import answer as words
 from plumbob.report import exposure, risk
 from plumbob.report.answer import Answer, ColumnAnswer
-from plumbob.report.bars import lanes
+from plumbob.report.bars import floor_above, lanes
 from plumbob.report.phrases import count, defended, label, percent, plain, reduced, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, AuxiliaryRows, Threat
@@ -134,10 +134,7 @@ def taking_part(found: Sequence[Answer], asked: Asked) -> str:
     bare = [column for answer in _undefended(without) for column in answer.every]
     found = _undefended(found)
     capped = [(column, column.ceiling) for answer in found for column in answer.every if column.ceiling is not None]
-    with_rows = ""
-    if capped:
-        column, ceiling = max(capped, key=lambda pair: pair[1].gain)
-        with_rows = _with_rows(column, ceiling)
+    with_rows = _with_rows(capped) if capped else ""
     return " ".join(filter(None, (_without_rows(bare), with_rows, _imputed(found))))
 
 
@@ -213,19 +210,28 @@ def _of_label(found: Sequence[Answer]) -> str:
     return _sentence(f"{worst.words}{who}.")
 
 
-def _with_rows(column: ColumnAnswer, ceiling: Ceiling) -> str:
+def _with_rows(capped: Sequence[tuple[ColumnAnswer, Ceiling]]) -> str:
+    """What whoever has complete rows could learn: the ceiling of learners, or what attacks showed where that is more."""
+    read = [(column, ceiling) for column, ceiling in capped if ceiling.covers]
+    if not read:
+        return "With complete rows of other people: not known, since no learner reads these messages."
+    column, ceiling = max(read, key=lambda pair: pair[1].gain)
     name = "the label" if column.is_label else short(column.verdict.column)
     what = "mistakes of naming the most frequent class" if column.is_label else "variance"
-    if not ceiling.covers:
-        return "With complete rows of other people: not known, since no learner reads these messages."
-    if ceiling.gain < 0.005:
-        return (
-            f"For whoever has complete rows of other people: at most {percent(max(0.0, ceiling.high))} in any column."
+    beyond = [one for one, ceiling in capped if floor_above(one, ceiling)]
+    if beyond and (ceiling.gain < 0.005 or lanes(beyond[0]).floor > ceiling.full):
+        most = percent(max(0.0, *(ceiling.high for _, ceiling in read)))
+        said = f"no less, since attacks solve equations that learners do not; learners alone find at most {most}"
+    elif ceiling.gain < 0.005:
+        said = f"at most {percent(max(0.0, *(ceiling.high for _, ceiling in read)))} in any column"
+    else:
+        said = (
+            f"{100 * ceiling.gain:.0f} points of the {what} of {name} (own columns alone {percent(ceiling.own)}, with the "
+            f"messages {percent(ceiling.full)}){_seen_by(column)}"
         )
-    return (
-        f"For whoever has complete rows of other people: {100 * ceiling.gain:.0f} points of the {what} of {name} (own columns "
-        f"alone {percent(ceiling.own)}, with the messages {percent(ceiling.full)}){_seen_by(column)}."
-    )
+    missed = len(capped) - len(read)
+    blind = f" Messages that no learner reads leave {count(missed, 'column')} open." if missed else ""
+    return f"For whoever has complete rows of other people: {said}.{blind}"
 
 
 def _seen_by(column: ColumnAnswer) -> str:

@@ -14,6 +14,7 @@ from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FILLED, BoolArray, FloatArray, IntArray
 from plumbob.kinds import Kind, kind_of
+from plumbob.scoring._repeated_rows import one_row_each
 from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.evidence import label_tie
 from plumbob.scoring.held_columns import held_columns
@@ -25,6 +26,9 @@ from plumbob.transcript import Transcript
 LIMITED = ("it ran longer than ", "it needed more than ", "it was killed by ")
 # Of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
 THEIRS = 0.01
+# A mean squared error up to which nothing varies. One outlier outside of the rows that are judged sets the range, and leaves
+# the others within a billionth of it: they can be recovered all the same
+FLAT = 1e-24
 
 
 @dataclass(frozen=True)
@@ -237,7 +241,7 @@ def _uncounted(filled: BoolArray | None, values: FloatArray, people: IntArray | 
 
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
-    guess = dealt(finite(guess), truth, view)
+    guess, truth, view = one_row_each(dealt(finite(guess), truth, view), truth, view)
     truth = _with_held(truth, view)
     judged = _told(replace(_score_columns(guess, truth, view, rng), untried=guess.untried), truth, view)
     if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
@@ -381,18 +385,18 @@ def sum_of(vectors: FloatArray, column: FloatArray) -> FloatArray | None:
 def total_gain(error: float, totals: Mapping[str, float]) -> float:
     """The share of the best baseline's error that the guess removed; 0 where that baseline is right already."""
     least = min(totals.values())
-    return 1 - error / least if least > 1e-15 else 0.0
+    return 1 - error / least if least > FLAT else 0.0
 
 
 def above_mean(error: float, variance: float) -> float:
     """1 - MSE / variance; 0 where nothing varies."""
-    return 1 - error / variance if variance > 1e-15 else 0.0
+    return 1 - error / variance if variance > FLAT else 0.0
 
 
 def share_removed(errors: FloatArray, baseline: FloatArray) -> tuple[float, float]:
     """1 - sum(errors) / sum(baseline) and its standard error over rows (that of a ratio of two sums)."""
     total = float(baseline.sum())
-    if total <= 1e-15 * len(baseline):
+    if total <= FLAT * len(baseline):
         return 0.0, 0.0
     ratio = float(errors.sum()) / total
     residual = errors - ratio * baseline

@@ -7,7 +7,8 @@ Where nothing was shown, `unseen` is the largest gain that could have been misse
     unseen = max(gain + t s,  (|tie| + 1.96 s_tie)^2)
 
 the second term because an attacker may scale a noisy guess back: the share of variance explained is then its correlation
-squared. A limit up to the tolerated one is `none`, a larger one `undecided`.
+squared. Of labels it is |tie| + 1.96 s_tie: whoever swaps the names of two classes turns all errors into hits. A limit up to
+the tolerated one is `none`, a larger one `undecided`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from plumbob.auditing.concluding.verdict_words import (
 )
 from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.column_ceiling import LABEL
+from plumbob.scoring.evidence import LEAST_EFFECTIVE
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
-from plumbob.scoring.score import ColumnScore
+from plumbob.scoring.score import FLAT, ColumnScore
 
 FAMILY = 0.03  # chance that any column of an audit is called leaking in any trial when none does
 TESTS = 3  # of each column in each trial: values, order, exact hits
@@ -43,7 +45,6 @@ FEW = 5  # trials below which an interval over trials says little
 LEAST_GAIN = 0.01  # a smaller gain is not worth a word
 LEAST_RANK = 0.1  # nor is a smaller rank correlation
 LUCKY = 0.05  # share of exact hits by luck above which they are no evidence of recovery
-LEAST_EFFECTIVE = 5.0  # rows that an interval rests on, at least
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
 SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
 LABEL_LIMIT = 2.0  # standard errors above the most frequent class from which one trial's guess of labels counts
@@ -211,7 +212,7 @@ def _trial(part: ColumnScore, metric: str, chance: float, rows: int, limit: floa
 
     if not part.claims:
         return at(Level.NOT_TESTED)  # nothing was said of it
-    if part.baseline_error <= 1e-12:
+    if part.baseline_error <= FLAT:
         return at(Level.NONE, 0.0)  # there was nothing to learn
     lucky = luck(part, metric) > chance
     if recovered(part) and not lucky:
@@ -321,7 +322,7 @@ def _label_trial(finding: Finding, stern: float, limit: float) -> _Trial:
     row_error = math.sqrt(right * (1 - right) / rows) / (1 - usual) if usual < 1 else 0.0
     unseen = gain + 1.645 * row_error
     if finding.score.label_tie is not None:
-        unseen = max(unseen, (finding.score.label_tie + 1.96 / math.sqrt(rows)) ** 2)
+        unseen = max(unseen, finding.score.label_tie + 1.96 / math.sqrt(rows))  # names of classes may be swapped
     unseen = min(1.0, max(0.0, unseen))
     level = Level.NONE if unseen <= limit else Level.UNDECIDED
     if gained and right >= ALL_EXACT and gained > 0.9:
