@@ -218,6 +218,13 @@ class ProtocolPlan(Chosen):
     def title(self) -> str:
         return super().title if self.model is None else f"{self.name} (model={self.model.name})"
 
+    @property
+    def drawn(self) -> str:
+        """The title without settings that change no draw: what seeds are made of."""
+        without = PROTOCOLS[self.name].unseeded if self.name in PROTOCOLS else ()
+        rest = {key: value for key, value in self.settings.items() if key not in without}
+        return self.title if rest == self.settings else self.model_copy(update={"settings": rest}).title
+
     def protocol(self) -> Protocol:
         if "open_all" in self.settings:  # what the curious do is the threat's to say
             raise BadInput(f"protocol '{self.name}': 'open_all' is available in Python only, not in plans")

@@ -2,12 +2,15 @@
 
 from plumbob.papers.ours import (
     ceilings,
+    fake_candidates,
+    first_checks,
     guarded_sums,
     levels,
     private_answers,
     redrawn_batches,
     safe_sums,
     scores,
+    trained_models,
     trees,
     unseen,
     without_coordinator,
@@ -25,5 +28,8 @@ PARTS = (
     without_coordinator,
     redrawn_batches,
     guarded_sums,
+    trained_models,
+    fake_candidates,
+    first_checks,
 )
 __all__ = ["PARTS"]
