@@ -196,11 +196,7 @@ def overall(found: Sequence[Answer]) -> str:
     meant = [answer for answer in found if answer.judged.counts]
     tested = [answer for answer in meant if not answer.untested]
     missing = len(meant) - len(tested)
-    rest = (
-        f"; {missing} of {count(len(meant), 'situation')} {'was' if missing == 1 else 'were'} not tested"
-        if missing
-        else ""
-    )
+    rest = f"{missing} of {count(len(meant), 'situation')} {'was' if missing == 1 else 'were'} not tested"
     if not meant:
         return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
@@ -210,7 +206,12 @@ def overall(found: Sequence[Answer]) -> str:
     )
     worsts = [max(parts, key=lambda one: one.severity) for parts in told.values()]
     where = f" in at least one of {count(len(tested), 'situation')}" if len(tested) > 1 else ""
-    return f"{_headline(worsts, nouns(tested), '', where)}{rest}"
+    said = _headline(worsts, nouns(tested), "", where)
+    if not missing:
+        return said
+    if said.startswith(("Yes", "Not known")):
+        return f"{said}; {rest}"
+    return f"Not known: {rest}; elsewhere {said[0].lower()}{said[1:]}"  # of which nothing follows for the others
 
 
 def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = "") -> str:
