@@ -61,16 +61,13 @@ def values_of_bins(scale: Scale, seed: int) -> CheckResult:
             log = protocol.train(train, others, generator(seed, "training", trial))
             for known in KNOWN[scale]:
                 view = replace(cut(log, ACTIVE), auxiliary=others.values[:known])
-                for attack, found in ((BinMapping(), judged), (BinMapping.preset("median"), medians)):
+                for attack, kept in ((BinMapping(), judged), (BinMapping.preset("median"), medians)):
                     guess = attack.run(view, generator(seed, "attack", trial))
-                    found[known].append(score(guess, truth_of(log, view), view, generator(seed, "score", trial)))
-        for known in KNOWN[scale]:
-            bare = [_without(one) / one.baselines["best_constant"] for one in judged[known]]
-            measured[f"{data}, {known} known"] = (
-                _told(judged[known])
-                | {f"{key}, by medians": value for key, value in _told(medians[known]).items()}
-                | {"R2 without messages": round(1 - _mean(bare), 4)}
-            )
+                    kept[known].append(score(guess, truth_of(log, view), view, generator(seed, "score", trial)))
+        for known, found in judged.items():
+            by_medians = {f"{key}, by medians": value for key, value in _told(medians[known]).items()}
+            bare = _mean([1 - _without(one) / one.baselines["best_constant"] for one in found])
+            measured[f"{data}, {known} known"] = _told(found) | {"the same without messages": bare} | by_medians
         answers.append(below([one.error for one in judged[100]], [_without(one) for one in judged[100]]))
         figures.append(_mapped_figure(data, judged))
     expected = "with 100 rows of other people the error is below that of the best guess without messages"
@@ -79,11 +76,13 @@ def values_of_bins(scale: Scale, seed: int) -> CheckResult:
 
 
 def _told(found: Sequence[Score]) -> dict[str, float]:
-    """R2 of all cells together and as the mean over columns, and the share of cells within 5 % of the range."""
+    """R2 as the mean over columns and of all cells together, the share of cells within 5 % of the range, and the order."""
+    columns = [column for one in found for column in one.columns]
     return {
-        "R2": _mean([1 - one.error / one.baselines["best_constant"] for one in found]),
-        "mean R2 of columns": _mean([c.r2 for one in found for c in one.columns]),
-        "within 5 %": _mean([c.within_5 for one in found for c in one.columns]),
+        "R2": _mean([column.r2 for column in columns]),
+        "R2 of all cells": _mean([1 - one.error / one.baselines["best_constant"] for one in found]),
+        "within 5 %": _mean([column.within_5 for column in columns]),
+        "rank": _mean([column.rank for column in columns]),
     }
 
 
