@@ -54,6 +54,10 @@ def test_what_learners_reach_where_no_attack_was_run_is_said_and_counted() -> No
     assert missing.untested.endswith("(own columns alone 10 %); treat it as leaking")
     assert overall(found).startswith("Not known: no leak was found, but all 10 are not tested")  # the worst of both
     assert {one.attack for one in missing.columns} == {""}
+    alone = answers(conclude(findings))  # a plan that says nothing of it, either
+    assert [answer.untested.partition(";")[0] for answer in alone if answer.untested] == [
+        "Not tested: no attack of this plan applies"
+    ]
     silent = replace(gap, meaningful=False, covered_by="active", why="covered by active")
     covered = answers(conclude(findings, [silent]))
     assert [answer.columns for answer in covered if answer.untested] == [
