@@ -10,6 +10,9 @@ After training it asks for all rows once more, and the parameters are then the s
 
 With `aggregation: masked` passive parties mask their outputs pairwise ("masked outputs", "masked embeddings"), and the active
 party opens the sum over them and nothing else; those of prediction are its note `embeddings`.
+
+Messages of training are kept up to `archive_mb`. Of all rounds, kept or not, the active party keeps the mean by row (its notes
+`mean outputs` and `times sent`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
+from plumbob.protocols.shared.row_means import RowMeans
 from plumbob.transcript import COORDINATOR, Transcript
 
 Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]
@@ -126,6 +130,7 @@ class SplitNetwork(GuardedProtocol):
                 guard.known().seal(log)
             losses = [run.epoch(number) for number in range(self.epochs)]
             run.ask()
+            run.means.write(log)
             log.seal(COORDINATOR, "training loss", np.array(losses))
             log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         for party in federation.passive:
@@ -185,6 +190,7 @@ class _Run:
                 self.bottoms[party.name] = self._bottom(party)
         self._checked()
         self._room = protocol.archive_mb * 1e6
+        self.means = RowMeans(len(federation))
         self.optimizer = self._optimizer()
         self.rounds = 0
 
@@ -264,7 +270,8 @@ class _Run:
         for name in self.federation.passive:
             self._send(active, name, "train", number, "rows", rows)
         outputs = {name: module(self.inputs[name][picked]) for name, module in self.bottoms.items()}
-        joined = self._joined(outputs, self._told(outputs, "train", number, "outputs")).requires_grad_()
+        told = self._told(outputs, "train", number, "outputs", rows)
+        joined = self._joined(outputs, told).requires_grad_()
         loss = torch.nn.functional.cross_entropy(self.top(joined), self.label[picked])
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -283,19 +290,27 @@ class _Run:
             sent = guard.send(party, sent, phase, self.secret)
         return sent.numpy()
 
-    def _told(self, outputs: Mapping[str, torch.Tensor], phase: str, number: int, name: str) -> Array:
-        """The passive parties' outputs go to the active one; what it has then is their sum."""
+    def _told(
+        self, outputs: Mapping[str, torch.Tensor], phase: str, number: int, name: str, rows: IntArray | None = None
+    ) -> Array:
+        """The passive parties' outputs go to the active one; what it has then is their sum. Of training it keeps means."""
         active, passive = self.federation.active, self.federation.passive
         sent = {party: self._guarded(party, outputs[party], phase) for party in passive}
         if self.protocol.aggregation == "none":
-            return _sum([self._send(party, active, phase, number, name, part) for party, part in sent.items()])
+            got = {party: self._send(party, active, phase, number, name, part) for party, part in sent.items()}
+            for party, part in got.items() if rows is not None else ():
+                self.means.add(party, rows, part)
+            return _sum(list(got.values()))
         masks = pairwise_masks(passive, sent[passive[0]].shape, from_system)
         parts = []
         for party, part in sent.items():
             refusal = f"aggregation: {name} of '{party}' do not fit into 64 bits; use a lower learning_rate"
             masked = fixed_point(part, BITS, refusal) + masks[party]
             parts.append(self._send(party, active, phase, number, f"masked {name}", masked))
-        return opened_sum(parts, BITS)
+        total = opened_sum(parts, BITS)
+        if rows is not None:
+            self.means.add("", rows, total)
+        return total
 
     def _joined(self, outputs: Mapping[str, torch.Tensor], told: Array) -> torch.Tensor:
         """The top model's input: what was sent, and the active party's own outputs if it has columns."""
