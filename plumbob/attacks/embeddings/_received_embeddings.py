@@ -92,13 +92,13 @@ def _averaged(view: View, last: list[Embedding]) -> list[Embedding]:
     for name, mean in view.notes.items():
         first, _, sender = name.partition("/")
         times = view.notes.get(noted(TIMES, sender))
-        if first != MEAN or times is None or sender in view.curious:
+        if first != MEAN or times is None or sender in view.curious or mean.ndim != 2 or times.shape != mean.shape[:1]:
             continue
         same = next((one for one in last if one.sender == sender and one.cells.shape == mean.shape), None)
         total, count = mean * times[:, None], times.astype(np.float64)
         if same is not None:
             total, count = total + same.cells, count + 1
-        if not count.all() or mean.ndim != 2:
+        if not count.all():
             continue
         sd = float(np.sqrt(fresh**2 * np.mean(1 / count) + fixed**2)) * (1.0 if sender else _summed(view))
         words = f"the mean of {count.min():,.0f} messages a row"

@@ -35,31 +35,36 @@ class Batch:
 
 
 def batches(view: View) -> dict[str, list[Batch]]:
-    """Batches of training by sender, in order, as far as they were kept; the sender of opened sums is ''."""
-    rows: dict[int, IntArray] = {}
-    outputs: dict[str, list[tuple[int, FloatArray]]] = {}
-    masked: dict[int, dict[str, FloatArray]] = {}
+    """Batches by sender, in order, as far as they were kept; the sender of opened sums is ''."""
+    rows: dict[tuple[str, int], IntArray] = {}
+    outputs: dict[str, list[tuple[tuple[str, int], FloatArray]]] = {}
+    masked: dict[tuple[str, int], dict[str, FloatArray]] = {}
     for message in view.messages:
-        if message.phase != "train" or message.whole:
+        when = message.phase, message.round
+        if message.whole:
             continue
         if message.name == "rows":
-            rows[message.round] = np.asarray(message.payload).ravel().astype(np.int64)
+            rows[when] = np.asarray(message.payload).ravel().astype(np.int64)
         elif message.name == "outputs" and message.sender not in view.curious:
-            outputs.setdefault(message.sender, []).append((message.round, message.payload))
+            outputs.setdefault(message.sender, []).append((when, message.payload))
         elif message.name == "masked outputs":
-            masked.setdefault(message.round, {})[message.sender] = message.payload
+            masked.setdefault(when, {})[message.sender] = message.payload
     senders = {name for parts in masked.values() for name in parts}
-    whole = [(number, opened_sum(list(parts.values()), BITS)) for number, parts in masked.items() if len(parts) == len(senders)]
+    whole = [(when, list(parts.values())) for when, parts in masked.items() if len(parts) == len(senders)]
     if whole:
-        outputs[""] = [(number, cells.astype(np.float32)) for number, cells in whole]
-    made = {name: [Batch(rows[r], cells) for r, cells in parts if r in rows] for name, parts in outputs.items()}
-    return {name: [one for one in some if _usable(one, len(view.own))] for name, some in made.items()}
+        outputs[""] = [(when, opened_sum(parts, BITS).astype(np.float32)) for when, parts in whole]
+    count = len(view.own)
+    made = {name: [_batch(rows[w], cells, count) for w, cells in parts if w in rows] for name, parts in outputs.items()}
+    return {name: [one for one in some if one is not None] for name, some in made.items()}
 
 
-def _usable(one: Batch, count: int) -> bool:
-    rows, cells = one.rows, one.cells
-    shaped = cells.ndim == 2 and len(cells) == len(rows) >= 2 and bool(np.isfinite(cells).all())
-    return shaped and 0 <= int(rows.min()) and int(rows.max()) < count and len(np.unique(rows)) == len(rows)
+def _batch(rows: IntArray, cells: FloatArray, count: int) -> Batch | None:
+    """The rows that are known (not below 0), each once; None if that is no batch."""
+    if cells.ndim != 2 or len(cells) != len(rows) or not np.isfinite(cells).all():
+        return None
+    numbers, first = np.unique(rows, return_index=True)
+    first = first[(numbers >= 0) & (numbers < count)]
+    return Batch(rows[first], cells[first]) if len(first) > 1 else None
 
 
 def largest(some: list[Batch]) -> Batch | None:

@@ -136,9 +136,7 @@ class SplitNetwork(GuardedProtocol):
         for party in federation.passive:
             for key, parameter in run.bottoms[party].named_parameters():
                 log.seal(party, f"bottom/{key}", parameter.detach().numpy())
-            made_up = run.inputs[party][:, len(federation[party].columns) :].numpy()
-            if made_up.shape[1]:
-                log.seal(party, "fabricated", made_up)
+            run.seal_changes(party)
         return log
 
     def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:
@@ -180,7 +178,7 @@ class _Run:
         # Batches are the same with and without a defence: its draws come from a generator of their own.
         self.order, self.secret = (np.random.default_rng(self.rng.integers(2**63 - 1, size=4)) for _ in range(2))
         columns = {name: len(federation[name].columns) for name in federation.passive}
-        outline = EmbeddingOutline(len(federation), columns, protocol.width, protocol.cut)
+        outline = EmbeddingOutline(len(federation), columns, protocol.width, protocol.cut, protocol.bias)
         self.guards = [guarding.begin(outline) for guarding in protocol.guards]
         self.label = torch.from_numpy(federation.label)
         self.top = protocol.top_of(len(federation.classes))
@@ -227,6 +225,15 @@ class _Run:
             shape = tuple(self.top(torch.zeros(1, width, dtype=self.protocol.dtype)).shape)
         if shape != (1, classes):
             raise BadInput(f"top: expected {classes} outputs for a row, got shape {shape[1:]}")
+
+    def seal_changes(self, party: str) -> None:
+        """What defences have made of a party's columns: those it made up, and those it left out."""
+        made_up = sum(guard.fabricated(party) for guard in self.guards)
+        if made_up:
+            self.log.seal(party, "fabricated", self.inputs[party][:, -made_up:].numpy())
+        left_out = np.unique(np.concatenate([np.zeros(0, np.int64), *(g.dropped(party) for g in self.guards)]))
+        if len(left_out):
+            self.log.seal(party, "dropped columns", left_out)
 
     def _learning(self, on: bool) -> None:
         for module in (self.top, *self.bottoms.values()):

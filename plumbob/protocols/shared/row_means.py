@@ -28,12 +28,16 @@ class RowMeans:
     _times: dict[str, IntArray] = field(default_factory=dict)
 
     def add(self, sender: str, rows: IntArray, outputs: Array) -> None:
-        """The outputs of one batch, in which each row stands once."""
+        """The outputs of one batch; rows below 0 are of nobody, and outputs of another shape than the first are left out."""
         if sender not in self._sums:
-            self._sums[sender] = np.zeros((self.rows, *outputs.shape[1:]), dtype=outputs.dtype)
+            kind = np.promote_types(outputs.dtype, np.float32)
+            self._sums[sender] = np.zeros((self.rows, *outputs.shape[1:]), dtype=kind)
             self._times[sender] = np.zeros(self.rows, dtype=np.int64)
-        self._sums[sender][rows] += outputs
-        self._times[sender][rows] += 1
+        if outputs.shape != (len(rows), *self._sums[sender].shape[1:]):
+            return
+        known = rows >= 0
+        np.add.at(self._sums[sender], rows[known], outputs[known])
+        np.add.at(self._times[sender], rows[known], 1)
 
     def write(self, log: Transcript) -> None:
         """Seal the means as notes of the active party."""
