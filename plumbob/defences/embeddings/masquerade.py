@@ -37,27 +37,30 @@ class Masquerade(EmbeddingDefence):
                 raise BadInput(
                     f"masquerade: columns: expected fewer than the {columns} that '{party}' has, got {self.columns}"
                 )
-        return _Masqueraded(self, outline.bias)
+        return Masqueraded(self, outline.bias)
 
 
-class _Masqueraded(EmbeddingGuard[Masquerade]):
-    def __init__(self, defence: Masquerade, bias: bool) -> None:
+class Masqueraded(EmbeddingGuard[Masquerade]):
+    """Of one training; without `drops` it uses all columns, as Algorithm 4 reads before Remark 4."""
+
+    def __init__(self, defence: Masquerade, bias: bool, drops: bool = True) -> None:
         super().__init__(defence)
-        self._bias = bias
+        self._bias, self._drops = bias, drops
         self._kept: dict[str, IntArray] = {}
         self._dropped: dict[str, IntArray] = {}
 
     def inputs(self, party: str, values: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
 
         if party not in self._kept:
-            kept = independent(values.numpy().astype(np.float64), self._bias)
+            every = np.arange(values.shape[1])
+            kept = independent(values.numpy().astype(np.float64), self._bias) if self._drops else every
             if len(kept) <= self.defence.columns:
                 raise BadInput(
                     f"masquerade: columns: expected fewer than the {len(kept)} independent ones of '{party}', "
                     f"got {self.defence.columns}"
                 )
             self._kept[party] = kept
-            self._dropped[party] = np.setdiff1d(np.arange(values.shape[1]), kept)
+            self._dropped[party] = np.setdiff1d(every, kept)
         bits = rng.integers(0, 2, (len(values), self.defence.columns))
         used = values[:, torch.from_numpy(self._kept[party])] if len(self._dropped[party]) else values
         return torch.cat([used, torch.from_numpy(bits).to(values.dtype)], dim=1)

@@ -263,7 +263,7 @@ def noise(scale: Scale, seed: int) -> CheckResult:
     return CheckResult(every(answers), measured, expected, SIZES[scale].trials, why, figure)
 
 
-def _deal(columns: FloatArray, labels: tuple[str, ...], seed: int, parties: int = 1) -> tuple[Federation, Federation]:
+def deal(columns: FloatArray, labels: tuple[str, ...], seed: int, parties: int = 1) -> tuple[Federation, Federation]:
     """Made-up columns for passive parties, with nursery's label and an active party that has one column of its own."""
     table = registry.load("nursery")
     assert table.label is not None
@@ -312,7 +312,7 @@ def variants(scale: Scale, seed: int) -> CheckResult:
     for told, (columns, bias, attack) in worlds.items():
         labels = tuple(f"column {j}" for j in range(columns.shape[1]))
         protocol = SplitNetwork(hidden=(60, 30), epochs=3, bias=bias, double=False)
-        log = protocol.train(*_deal(columns, labels, seed), generator(seed, told))
+        log = protocol.train(*deal(columns, labels, seed), generator(seed, told))
         vectors = found(log, attack, seed).vectors
         assert vectors is not None
         real = log.sealed("passive 1")["columns"]
@@ -344,7 +344,7 @@ def parties(scale: Scale, seed: int) -> CheckResult:
     answers: list[bool | None] = []
     for aggregation in ("none", "masked"):
         protocol = SplitNetwork(hidden=(60, 30), epochs=3, aggregation=aggregation)
-        log = protocol.train(*_deal(values, labels, seed, 3), generator(seed, aggregation))
+        log = protocol.train(*deal(values, labels, seed, 3), generator(seed, aggregation))
         guess = found(log, BinaryColumns(), seed)
         assert guess.vectors is not None
         true = binaries(log)
