@@ -61,7 +61,9 @@ def embeddings(view: View, averaged: bool = False) -> list[Embedding]:
     last = _predicted(view)
     found = (_averaged(view, last) if averaged else []) or last or _combined(view)
     if not found:
-        raise BadInput("this view holds no message 'embeddings', and no batch of 'outputs' with more rows than dimensions")
+        raise BadInput(
+            "this view holds no message 'embeddings', and no batch of 'outputs' with more rows than dimensions"
+        )
     return found
 
 
@@ -86,7 +88,7 @@ def _summed(view: View) -> float:
 
 
 def _averaged(view: View, last: list[Embedding]) -> list[Embedding]:
-    """Of every row the mean of all that it was told of it: X times the mean of the weights, and noise over the root of the rounds."""
+    """Of every row the mean of all that was told of it: X times the mean of the weights, noise over the root of the rounds."""
     fresh, fixed = noise(view)
     found = []
     for name, mean in view.notes.items():

@@ -110,9 +110,7 @@ def _taken(some: list[Batch], count: int) -> list[tuple[Batch, FloatArray]]:
     return found
 
 
-def _fixed(
-    taken: list[tuple[Batch, FloatArray]], root: FloatArray, mean: FloatArray, rank: int
-) -> FloatArray | None:
+def _fixed(taken: list[tuple[Batch, FloatArray]], root: FloatArray, mean: FloatArray, rank: int) -> FloatArray | None:
     """Orthonormal vectors that the symmetric operator D^-1/2 sum(S' P S) D^-1/2 leaves as they are; None unless these are at most
     so many as one batch has dimensions."""
     width = min(rank + SPARE, len(mean) - 1)

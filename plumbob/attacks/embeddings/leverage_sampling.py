@@ -8,9 +8,9 @@ the paper's experiments.
 As printed the distance is |Aw - x|^2, and then e wins whenever there is noise: it is within 1 of any span, while a true
 column with noise t on its rows is n t^2 away. With `relative` (ours, the preset `sharp`) it is taken over n var(x).
 
-As printed Z is what prediction told of all rows. With `averaged` (ours) it is the mean of all that training and prediction told of
-each row: noise that is drawn anew each time falls with the root of the rounds (Section V-A draws it so). `differences` is that
-of linear_equations.
+As printed Z is what prediction told of all rows. With `averaged` (ours) it is the mean of all that was told of a row in
+training and prediction: noise that is drawn anew each time falls with the root of the rounds (Section V-A draws it so).
+`differences` is that of linear_equations.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 P, Q and u are trained. The outputs have rank d as before, and the made-up column lies in their span. The true ones lie there only
 as far as Q keeps them. A row's bit is drawn once: asked twice, a party gives the same.
 
-That needs columns that do not depend on each other (Remark 4): of 5 codes of two categories, which span 4 dimensions, a Q of 4 rows
-loses nothing. So columns that are sums of earlier ones are dropped first; with a bias in the first layer, also with a constant.
+That needs columns that do not depend on each other (Remark 4): of 5 codes of two categories, which span 4 dimensions, a Q of 4
+rows loses nothing. So columns that are sums of earlier ones are dropped first; behind a bias, also of these and a constant.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
+
 
 class Masquerade(EmbeddingDefence):
     """`columns` fabricated binary columns, and a first layer whose rank is lower by as many."""

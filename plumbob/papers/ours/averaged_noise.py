@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbob.attacks.base import Attack
 from plumbob.attacks.embeddings._received_embeddings import embeddings, noise
-from plumbob.attacks.embeddings.binary_columns import BinaryColumns, approximate
+from plumbob.attacks.embeddings.binary_columns import approximate
 from plumbob.attacks.embeddings.leverage_sampling import LeverageSampling
 from plumbob.auditing.running.run import generator
 from plumbob.defences import defence_named
@@ -56,7 +56,9 @@ class AveragedSize:
 
 SIZES: dict[Scale, AveragedSize] = {
     "smoke": AveragedSize(("nursery",), 20, (0.5, 2.0), 1, {"nursery": 1_500}, 3),
-    "paper": AveragedSize(tuple(TABLE_1), 100, (*ASKED, *BEYOND), 1, {"covertype": 11_620}, 20),  # a fiftieth of covertype
+    "paper": AveragedSize(
+        tuple(TABLE_1), 100, (*ASKED, *BEYOND), 1, {"covertype": 11_620}, 20
+    ),  # a fiftieth of covertype
 }
 
 
@@ -167,7 +169,9 @@ def averaged_noise(scale: Scale, seed: int) -> CheckResult:
         answers += [leaks[sigma] > HOLDS for sigma in sigmas if sigma <= ASKED[-1]]
         for key in ("last", "averaged"):
             curves.append(Curve(f"{name}, {key}", sigmas, [told[f"sigma {s:g}"][f"ours, {key}"] for s in sigmas]))
-    figure = (ClaimFigure("averaged", "sigma", "agreement with the nearest column", curves),) if scale == "paper" else ()
+    figure = (
+        (ClaimFigure("averaged", "sigma", "agreement with the nearest column", curves),) if scale == "paper" else ()
+    )
     expected = f"a gain above {HOLDS} over the usual value at sigma 0.1, 0.5 and 2 on every table"
     why = (
         "a row's mean over all messages is X times the mean of the weights plus noise of sigma over the root of the epochs. "
@@ -182,7 +186,9 @@ def averaged_noise(scale: Scale, seed: int) -> CheckResult:
 def _means(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Means over trials; what failed once has failed."""
     failed = [run["failed"] for run in runs if "failed" in run]
-    return {"failed": failed[0]} if failed else {key: round(float(np.mean([r[key] for r in runs])), 4) for key in runs[0]}
+    return (
+        {"failed": failed[0]} if failed else {key: round(float(np.mean([r[key] for r in runs])), 4) for key in runs[0]}
+    )
 
 
 def _holding(leaks: dict[float, float], told: dict[str, Any]) -> str:

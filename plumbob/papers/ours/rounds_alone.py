@@ -1,11 +1,9 @@
-"""The rounds of training alone give two-valued columns away: one batch, every batch, and all rows (P22; ye2022, Section III-B)."""
+"""The rounds of training alone give two-valued columns away: one batch, every batch, all rows (P22; ye2022, III-B)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-
-import numpy as np
 
 from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
 from plumbob.attacks.embeddings._training_rounds import Batch, batches
@@ -91,5 +89,7 @@ def rounds_alone(scale: Scale, seed: int) -> CheckResult:
 
 
 CLAIMS = (
-    Claim("plumbob", "P22", "training alone", "the rounds of training alone reveal every two-valued column", rounds_alone),
+    Claim(
+        "plumbob", "P22", "training alone", "the rounds of training alone reveal every two-valued column", rounds_alone
+    ),
 )

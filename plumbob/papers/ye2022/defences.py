@@ -16,7 +16,16 @@ from plumbob.federation import FloatArray
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale
 from plumbob.papers.evidence import every
 from plumbob.papers.ye2022.attacks import SIGMAS, names
-from plumbob.papers.ye2022.federations import SIZES, agreement_either_way, binaries, by_table, found, sent, trained, usual
+from plumbob.papers.ye2022.federations import (
+    SIZES,
+    agreement_either_way,
+    binaries,
+    by_table,
+    found,
+    sent,
+    trained,
+    usual,
+)
 from plumbob.transcript import COORDINATOR, Transcript
 
 HOLDS, POINTS = 0.05, 0.01  # a defence holds if at most this much is learnt, for at most so much accuracy

@@ -162,8 +162,8 @@ def attack_accuracy(vectors: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def agreement_either_way(vectors: FloatArray, columns: FloatArray) -> FloatArray:
-    """Ours: the same with 0 and 1 swapped where that is better, so never below a half. Who has a bias or other values to reckon with
-    cannot tell which of the two is 1."""
+    """Ours: the same with 0 and 1 swapped where that is better, so never below a half. With a bias, or other values than 0 and 1,
+    nobody can tell which of the two is 1."""
     same = attack_accuracy(vectors, columns)
     return np.asarray(np.maximum(same, 1 - same))
 

@@ -110,8 +110,9 @@ def differences(scale: Scale, seed: int) -> CheckResult:
             measured[f"{'a bias' if bias else 'no bias'}, {told}"] = here | {"of": len(two)}
     expected = "with differences of rows both algorithms find the column, whatever its values and with a bias"
     why = (
-        "which of the two values is which stays open. Behind a bias the constant lies in the span, so Algorithm 1 finds the column "
-        "without differences too, with its opposite and the constant, in one dimension more; other values without a bias hide it"
+        "which of the two values is which stays open. Behind a bias the constant lies in the span, so Algorithm 1 finds the "
+        "column without differences too, with its opposite and the constant, in one dimension more; other values without a bias "
+        "hide it"
     )
     return CheckResult(every(answers), measured, expected, 1, why)
 
