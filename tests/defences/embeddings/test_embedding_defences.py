@@ -250,6 +250,14 @@ def test_outputs_have_the_asked_rank(asked: int, got: int) -> None:
     assert off(columns_of(log), sent(log)).max() < 1e-9
 
 
+def test_rank_reduction_counts_columns_that_depend_on_no_others() -> None:
+    federation = split(coded(), {"bank": ["c0", "c1"], "shop": [f"c{i}" for i in range(2, 7)]}, "bank")
+    protocol = defence_named("rank_reduction").protect(SplitNetwork(hidden=(12, 6), epochs=1))
+    log = protocol.train(federation, federation, np.random.default_rng(0))
+    assert rank(columns_of(log)) == 4
+    assert log.sealed("shop")["bottom/fold.weight"].shape == (3, 5)
+
+
 def test_rank_reduction_of_deeper_models_and_with_a_bias() -> None:
     deep = trained("rank_reduction", {"rank": 2}, cut=2).sealed("shop")
     assert rank(deep["bottom/above.1.0.weight"] @ deep["bottom/above.0.weight"] @ deep["bottom/fold.weight"]) == 2
