@@ -96,7 +96,7 @@ class BinaryColumns(Attack):
 
     def found(self, one: Embedding, uncertain: int, rng: np.random.Generator) -> FoundColumns:
         """The columns of one embedding; where so many are `uncertain`, also what only fits well."""
-        span = EmbeddingSpan.of(one.cells, one.sd, self.affine and self.values == (0.0, 1.0))
+        span = EmbeddingSpan.of(one.cells, max(one.sd, one.inexact), self.affine and self.values == (0.0, 1.0))
         columns, complete = (np.zeros((len(one.cells), 0)), False) if one.sd else exact(span, rng, self.values)
         far = float(span.distance(columns).max(initial=0.0))
         offered = approximate(one, columns, uncertain, rng) if uncertain else columns[:, :0]

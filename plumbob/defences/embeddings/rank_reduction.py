@@ -1,8 +1,8 @@
 """Rank reduction (the first half of ye2022's masquerade, for any rank): the first layer is a product of two thin matrices.
 
     z = P Q x,   Q of `rank` rows for d columns
-Both are trained. Directions of the columns that Q maps to nothing are in no message. Columns that depend on others are no dimension
-of their own, so what counts is the rank below that of the columns (behind a bias: of the columns and a constant).
+Both are trained. Directions of the columns that Q maps to nothing are in no message. Columns that depend on others are no
+dimension of their own, so what counts is the rank below that of the columns (behind a bias: of the columns and a constant).
 """
 
 from __future__ import annotations
