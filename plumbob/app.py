@@ -14,14 +14,16 @@ import platform
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbob.attacks import Guess
 from plumbob.auditing.concluding import failures
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
+from plumbob.auditing.concluding.idle_defences import effective, idle
 from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.costing.estimate import Estimate, estimate
 from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.planning.matrix import of_plan
@@ -70,6 +72,7 @@ class Result:
     reused: int = 0  # findings that were there before
     gate: Outcome | None = None  # what the plan's gate says of them, where it has one
     asked: Asked = field(default_factory=Asked)
+    idle: tuple[Untried, ...] = ()  # defences that changed nothing, whose findings are left out
 
     @property
     def not_audited(self) -> tuple[Dropped, ...]:
@@ -236,16 +239,24 @@ def _found(
 
 def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], there: int) -> Result:
     """Conclude: the verdicts and what the gate says of them, once for all reports."""
+    without = idle(findings)
+    findings = effective(findings)
     conclusion = conclude(findings, gaps(plan), plan.limit)
     gate = check_gate(plan)
     return Result(
         folder,
         tuple(findings),
         conclusion,
-        (*source.notes, *_cautions(source), *(one.words for one in untried(plan)), *failures.notes(findings)),
+        (
+            *source.notes,
+            *_cautions(source),
+            *(one.words for one in (*untried(plan), *without)),
+            *failures.notes(findings),
+        ),
         there,
         None if gate is None else gate.outcome(findings, conclusion),
         _asked(plan, source),
+        tuple(without),
     )
 
 
@@ -389,6 +400,7 @@ def _render(result: Result, plan: Plan, source: Source, command: str, sheets: di
     )
     text = page.render(findings, about, result.conclusion)
     subject = assessment.subject(plan, source)
+    subject = replace(subject, gaps=(*subject.gaps, *(one.words for one in result.idle)))
     write_whole(
         folder / "assessment.html",
         assessment.render(subject, findings, made=surroundings, conclusion=result.conclusion),

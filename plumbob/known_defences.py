@@ -137,6 +137,7 @@ class KnownDefences:
 class KnownRounding(KnownDefence):
     name = "rounding"
     digits: int
+    nearest: bool | None = None  # else down
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ class KnownRotation(KnownDefence):
     name = "rotation"
 
 
-# Sums: settings of the protocol itself
+# Sums
 
 
 @dataclass(frozen=True)
@@ -329,6 +330,14 @@ class KnownBlinding(KnownDefence):
 
 @dataclass(frozen=True)
 class KnownDpHistograms(KnownDefence):
+    """`total`: whether that is the budget of the whole training; records of earlier versions have that of one histogram."""
+
     name = "dp_histograms"
     marked = False
     epsilon: float
+    total: bool | None = None
+
+
+@dataclass(frozen=True)
+class KnownSharedIndicators(KnownDefence):
+    name = "shared_indicators"

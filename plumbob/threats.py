@@ -1,124 +1,27 @@
-"""Threat models, and the views they cut from a transcript.
+"""Threat models, by name: who is curious and what it knows beyond its messages.
 
-A threat says who is curious and what it knows beyond its messages. Each piece of knowledge is a grant, a small type;
-an attack states the grants it requires, and `missing` says in words which of them a threat withholds.
+What they are made of stands in `plumbob/grants.py`, the views they cut in `plumbob/views.py`; all of it is offered here too.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-
-from plumbob import bundle, memory
-from plumbob.bundle import Array
-from plumbob.errors import BadInput, suggest
-from plumbob.federation import FloatArray, IntArray
-from plumbob.known_defences import KnownDefences
+from plumbob.grants import AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox, describe
 from plumbob.registry import Registry
-from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
-from plumbob.trust import NO_CODE, Trust
+from plumbob.views import View, cut
 
-
-@dataclass(frozen=True)
-class Grant:
-    """Something a curious party knows beyond the messages it saw."""
-
-    @property
-    def words(self) -> str:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class WhiteBox(Grant):
-    """The parameters of the whole joint model. Without it the threat is black box."""
-
-    words = "the whole model"
-
-
-@dataclass(frozen=True)
-class Schema(Grant):
-    """Names, ranges and types of the other parties' columns, including the number of decimals."""
-
-    words = "the names, ranges and decimals of the columns"
-
-
-@dataclass(frozen=True)
-class AuxiliaryRows(Grant):
-    """`count` complete rows of other people, with the columns of all parties."""
-
-    count: int = 100
-
-    def __post_init__(self) -> None:
-        if self.count < 2:
-            raise BadInput(f"auxiliary rows: expected at least 2, got {self.count}")
-
-    @property
-    def words(self) -> str:
-        return f"{self.count:,} complete rows of other people"
-
-
-@dataclass(frozen=True)
-class Threat:
-    """Who is curious, and what it is granted: the active party and its accomplices, the coordinator alone, or passive parties.
-
-    >>> LUO2021.grants
-    (WhiteBox(), Schema())
-    """
-
-    name: str
-    summary: str
-    grants: tuple[Grant, ...] = ()
-    colluding: tuple[str, ...] = ()  # passive parties that tell the active one all they have
-    colluding_all_but: int | None = None  # or: all passive parties except the last so many
-    corrupted: bool = False  # whether the coordinator is among the curious, and tells the active party all it has
-    active: bool = True  # whether the active party is among them; if not: the coordinator by itself if corrupted, else
-    # the passive parties in `colluding`, or the first one
-    identity: str = ""  # what seeds hash in place of the summary, where its words have changed
-
-    def grant(self, kind: type[Grant]) -> Grant | None:
-        return next((grant for grant in self.grants if isinstance(grant, kind)), None)
-
-    def curious(self, active: str, parties: Sequence[str]) -> tuple[str, ...]:
-        """Names of the curious parties in a federation, the active one first."""
-        if not self.active and self.corrupted:
-            return (COORDINATOR,)
-        passive = [name for name in parties if name != active]
-        for name in self.colluding:
-            if name not in passive:
-                raise BadInput(f"threat '{self.name}': no passive party '{name}'{suggest(name, passive)}")
-        if not self.active:
-            return self.colluding or (passive[0],)
-        colluding = list(self.colluding)
-        if self.colluding_all_but is not None:
-            colluding = passive[: max(0, len(passive) - self.colluding_all_but)]
-            if not colluding:
-                raise BadInput(f"threat '{self.name}' needs at least two passive parties, got {', '.join(passive)}")
-        if len(colluding) == len(passive):
-            raise BadInput(f"threat '{self.name}': all parties collude, so no column is left to infer")
-        return (active, *colluding, *([COORDINATOR] if self.corrupted else []))
-
-    def within(self, other: Threat) -> bool:
-        """Whether the same parties are curious in another threat, and know no less there.
-
-        >>> THREATS["active"].within(THREATS["active-auxiliary"]), THREATS["active-auxiliary"].within(THREATS["active"])
-        (True, False)
-        """
-        parties = ("colluding", "colluding_all_but", "corrupted", "active")
-        if any(getattr(self, name) != getattr(other, name) for name in parties):
-            return False
-        return all(_covers(other.grant(type(grant)), grant) for grant in self.grants)
-
-
-def _covers(more: Grant | None, grant: Grant) -> bool:
-    if isinstance(grant, AuxiliaryRows):
-        return isinstance(more, AuxiliaryRows) and more.count >= grant.count
-    return more is not None
-
+__all__ = [
+    "LUO2021",
+    "THREATS",
+    "AuxiliaryRows",
+    "Grant",
+    "KnownPeople",
+    "Schema",
+    "Threat",
+    "View",
+    "WhiteBox",
+    "cut",
+    "describe",
+]
 
 LUO2021 = Threat("active", "the active party, which knows the model, column names and ranges", (WhiteBox(), Schema()))
 _OWN = (
@@ -139,6 +42,11 @@ _OWN = (
         "active-black-box-auxiliary",
         "the active party, which sees the scores but not the model and has 100 complete rows of other people",
         (Schema(), AuxiliaryRows(100)),
+    ),
+    Threat(
+        "active-known-people",
+        "the active party, which sees the scores or messages but not the model and knows 20 of the people in full",
+        (Schema(), KnownPeople(20)),
     ),
     Threat(
         "collusion",
@@ -174,277 +82,11 @@ _OWN = (
         active=False,
         identity="a passive party, which has no label, sees the messages of training and knows column names and ranges",
     ),
+    Threat(
+        "passive-known-people",
+        "a passive party, which has no label, sees the training messages and knows 20 of the people in full",
+        (Schema(), KnownPeople(20)),
+        active=False,
+    ),
 )
 THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)
-
-
-@dataclass(frozen=True)
-class View:
-    """Exactly what a threat may use. The only input of an attack.
-
-    Columns are numbered as in the joint model: `known` and `unknown` are positions there, `own` holds the known ones.
-    """
-
-    protocol: str
-    active: str
-    curious: tuple[str, ...]
-    classes: tuple[str, ...]
-    known: IntArray
-    unknown: IntArray
-    unknown_names: tuple[str, ...]
-    own: FloatArray
-    messages: tuple[Message, ...] = field(repr=False)
-    model: dict[str, Array] | None = None
-    ranges: FloatArray | None = None  # (unknown columns) x (low, high)
-    steps: FloatArray | None = None  # of the unknown columns' grids (whole numbers, cents); 0 where there is none
-    auxiliary: FloatArray | None = None  # complete rows, all columns of the joint model
-    defence: KnownDefences = field(default_factory=KnownDefences)  # what is known of the defences in place
-    auxiliary_scores: FloatArray | None = None  # what the federation answers on the auxiliary rows; NaN where withheld
-    notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
-    trust: Trust = NO_CODE  # of whoever runs the attack; never saved
-
-    @classmethod
-    def from_arrays(
-        cls,
-        *,
-        own: FloatArray,
-        scores: FloatArray,
-        model: Mapping[str, Array] | None = None,
-        unknown: int | Sequence[str] | None = None,
-        protocol: str = "logistic_regression",
-        auxiliary: FloatArray | None = None,
-    ) -> View:
-        """What the active party sees of a joint prediction, from arrays in the range 0 to 1: to use an attack by itself.
-
-        `own` are the known columns, which come first in the joint model; `scores` has a column for each class. `model` holds the
-        joint model's arrays (of logistic regression `weights`, columns x classes, and `bias`). `unknown` holds the names or the
-        number of the other columns; the weights tell it by themselves.
-
-        >>> model = {"weights": np.ones((5, 2)), "bias": np.zeros(2)}
-        >>> View.from_arrays(own=np.zeros((2, 3)), scores=np.full((2, 2), 0.5), model=model).unknown_names
-        ('unknown 1', 'unknown 2')
-        """
-        own, scores = _table("own", own), _table("scores", scores)
-        if unknown is None:
-            if model is None or "weights" not in model:
-                raise BadInput("View.from_arrays: say how many columns are unknown (unknown=3), or name them")
-            unknown = len(model["weights"]) - own.shape[1]
-        count = isinstance(unknown, int | np.integer)
-        if isinstance(unknown, str) or not (count or isinstance(unknown, Sequence)):
-            raise BadInput(f"View.from_arrays: expected the number or a list of the unknown columns, got {unknown!r}")
-        names = tuple(f"unknown {i + 1}" for i in range(unknown)) if count else tuple(map(str, unknown))  # type: ignore[arg-type]
-        if len(own) != len(scores) or not names:
-            raise BadInput(
-                f"View.from_arrays: expected own columns and scores of the same rows and at least one unknown column, "
-                f"got {own.shape}, {scores.shape} and {len(names)}"
-            )
-        _check_linear(model, own.shape[1] + len(names), scores.shape[1], protocol)
-        if auxiliary is not None and np.shape(auxiliary)[1:] != (own.shape[1] + len(names),):
-            raise BadInput(f"View.from_arrays: auxiliary rows have all {own.shape[1] + len(names)} columns")
-        known = np.arange(own.shape[1])
-        message = Message(COORDINATOR, "active", "predict", 0, "scores", scores, "")
-        return cls(
-            protocol=protocol,
-            active="active",
-            curious=("active",),
-            classes=tuple(str(i) for i in range(scores.shape[1])),
-            known=known,
-            unknown=np.arange(len(known), len(known) + len(names)),
-            unknown_names=names,
-            own=own,
-            messages=(message,),
-            model=None if model is None else dict(model),
-            ranges=np.tile([0.0, 1.0], (len(names), 1)),
-            auxiliary=auxiliary,
-        )
-
-    def received(self, name: str) -> Array:
-        """All payloads of that name which reached a curious party, concatenated."""
-        payloads = [m.payload for m in self.messages if m.name == name and m.receiver in self.curious]
-        if not payloads:
-            raise BadInput(f"this view holds no message '{name}'")
-        return np.concatenate(payloads)
-
-    def save(self, path: Path) -> None:
-        """Write to a folder, or to one file if the path ends in `.zip`."""
-        bundle.save(path, *self.parts())
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """All of it but the trust, as plain data and named arrays."""
-        arrays: dict[str, Array] = {"known": self.known, "unknown": self.unknown, "own": self.own}
-        arrays |= {f"message/{i}": message.payload for i, message in enumerate(self.messages)}
-        arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
-        arrays |= self.defence.prefixed()
-        arrays |= {f"notes/{name}": array for name, array in self.notes.items()}
-        optional = ("ranges", "steps", "auxiliary", "auxiliary_scores")
-        arrays |= {name: array for name in optional if (array := getattr(self, name)) is not None}
-        meta = {
-            "kind": "view",
-            "protocol": self.protocol,
-            "active": self.active,
-            "curious": list(self.curious),
-            "classes": list(self.classes),
-            "unknown_names": list(self.unknown_names),
-            "messages": [
-                message.header | {"link": message.link, "whole": message.whole, "size": message.size}
-                for message in self.messages
-            ],
-            "white_box": self.model is not None,
-        }
-        return meta, arrays
-
-    @property
-    def digest(self) -> str:
-        """A hash of all of it but the trust: the same for the view and for what `save` wrote of it."""
-        meta, arrays = self.parts()
-        named = [[name, bundle.digest(array)] for name, array in arrays.items()]
-        return hashlib.sha256(bundle.canonical([meta, named]).encode()).hexdigest()[:32]
-
-    @classmethod
-    def load(cls, path: Path, limit: int = memory.LIMIT, trust: Trust = NO_CODE) -> View:
-        """Read a view back. `trust` says whether networks of other packages that it names may be loaded."""
-        return cls.of_parts(path, *bundle.load(path, limit), trust)
-
-    @classmethod
-    def of_parts(cls, path: Path, meta: dict[str, Any], arrays: dict[str, Array], trust: Trust = NO_CODE) -> View:
-        """A view from its parts, which were read at `path` and are not trusted."""
-        if meta.get("kind") != "view":
-            raise BadInput(f"{path}: expected a view, got '{meta.get('kind')}'")
-        try:
-            check_words(path, meta, ("protocol", "active"), ("curious", "classes", "unknown_names"))
-            for i, header in enumerate(meta["messages"]):
-                check_message(path, i, header)
-            _check_own(path, arrays, len(meta["unknown_names"]))
-            messages = tuple(
-                Message(**header, payload=arrays[f"message/{i}"]) for i, header in enumerate(meta["messages"])
-            )
-            model = _under("model/", arrays)
-            return cls(
-                protocol=meta["protocol"],
-                active=meta["active"],
-                curious=tuple(meta["curious"]),
-                classes=tuple(meta["classes"]),
-                known=arrays["known"],
-                unknown=arrays["unknown"],
-                unknown_names=tuple(meta["unknown_names"]),
-                own=arrays["own"],
-                messages=messages,
-                model=model if meta["white_box"] else None,
-                ranges=arrays.get("ranges"),
-                steps=arrays.get("steps"),
-                auxiliary=arrays.get("auxiliary"),
-                defence=KnownDefences.within(arrays),
-                auxiliary_scores=arrays.get("auxiliary_scores"),
-                notes=_under("notes/", arrays),
-                trust=trust,
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BadInput(f"{path}: its manifest has no {error}") from error
-
-
-def _table(what: str, given: object) -> FloatArray:
-    """A table of finite numbers from what a caller gave for one."""
-    try:
-        table = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"View.from_arrays: {what}: expected a table of numbers") from error
-    if table.ndim != 2 or not np.isfinite(table).all() or table.min(initial=0.0) < 0 or table.max(initial=0.0) > 1:
-        raise BadInput(f"View.from_arrays: {what}: expected rows and columns of numbers from 0 to 1, got {table.shape}")
-    return table
-
-
-def _check_linear(model: Mapping[str, Array] | None, columns: int, classes: int, protocol: str) -> None:
-    """The arrays of a logistic regression fit the columns and classes; of other models only attacks can tell."""
-    if model is None or protocol != "logistic_regression":
-        return
-    shapes = {name: np.shape(model[name]) if name in model else None for name in ("weights", "bias")}
-    if shapes != {"weights": (columns, classes), "bias": (classes,)}:
-        raise BadInput(
-            f"View.from_arrays: model: expected weights of {columns} columns x {classes} classes and a bias of {classes}, "
-            f"got {shapes['weights']} and {shapes['bias']}"
-        )
-
-
-def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
-    """The part of a transcript that a threat gives to the curious parties."""
-    curious = threat.curious(transcript.active, transcript.parties)
-    owners = [feature.party for feature in transcript.features]
-    known = np.array([i for i, owner in enumerate(owners) if owner in curious], dtype=np.int64)
-    unknown = np.array([i for i, owner in enumerate(owners) if owner not in curious], dtype=np.int64)
-    columns = {party: transcript.sealed(party)["columns"] for party in transcript.parties if party in curious}
-    rows = len(transcript.sealed(transcript.active)["columns"])
-    own = np.hstack([np.zeros((rows, 0)), *columns.values()])
-    schema = threat.grant(Schema) is not None
-    names = tuple(transcript.features[i].name if schema else f"unknown {k + 1}" for k, i in enumerate(unknown))
-    coordinator = transcript.sealed(COORDINATOR)
-    model = _under("model/", coordinator)
-    return View(
-        protocol=transcript.protocol,
-        active=transcript.active,
-        curious=curious,
-        classes=transcript.classes,
-        known=known,
-        unknown=unknown,
-        unknown_names=names,
-        own=own,
-        # Without their links, which are hashes of messages that the curious parties never saw.
-        messages=tuple(
-            replace(m, link="") for m in transcript.messages if m.sender in curious or m.receiver in curious
-        ),
-        model=model if threat.grant(WhiteBox) else None,
-        ranges=np.tile([0.0, 1.0], (len(unknown), 1)) if schema else None,
-        steps=np.array([transcript.features[i].column.grid for i in unknown]) if schema else None,
-        auxiliary=_auxiliary(coordinator, threat.grant(AuxiliaryRows)),
-        defence=KnownDefences.within(coordinator),
-        auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
-        notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()},
-        trust=trust,
-    )
-
-
-def _check_own(path: Path, arrays: dict[str, Array], names: int) -> None:
-    """Check the positions of columns, a name for every unknown one, and the cells of the known ones."""
-    known, unknown, own = arrays["known"], arrays["unknown"], arrays["own"]
-    if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (known, unknown)):
-        raise BadInput(f"{path}: 'known' and 'unknown': expected positions of columns")
-    every = np.sort(np.concatenate([known, unknown]))
-    if len(unknown) != names or not np.array_equal(every, np.arange(len(every))):
-        raise BadInput(f"{path}: 'known' and 'unknown': expected every column once, and a name for each unknown one")
-    if own.ndim != 2 or own.shape[1] != len(known) or own.dtype.kind != "f":
-        raise BadInput(f"{path}: 'own': expected a table of {len(known)} columns, got {own.dtype} of {own.shape}")
-
-
-def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _auxiliary(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:
-    if not isinstance(grant, AuxiliaryRows):
-        return None
-    rows = coordinator.get("other rows")
-    available = 0 if rows is None else len(rows)
-    if rows is None or available < grant.count:
-        raise BadInput(f"the threat grants {grant.count:,} auxiliary rows, but only {available:,} are available")
-    return np.asarray(rows[: grant.count])
-
-
-def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> FloatArray | None:
-    """Scores of the auxiliary rows that the curious party queried; NaN for the others.
-
-    The people in these rows are clients too (or invented), so querying them is normal use and needs no model.
-    """
-    asked = coordinator.get("other scores")  # transcripts recorded elsewhere need not hold them
-    if not isinstance(grant, AuxiliaryRows) or asked is None:
-        return None
-    scores = np.full((grant.count, asked.shape[1]), np.nan)
-    scores[: len(asked)] = asked[: grant.count]
-    return scores
-
-
-def describe(threat: Threat) -> dict[str, Any]:
-    """A threat as plain data, for hashes: the original fields, and newer ones that differ from their defaults."""
-    always = ("name", "colluding", "colluding_all_but", "corrupted", "active")
-    later = [f.name for f in fields(threat) if f.name not in (*always, "summary", "identity", "grants")]
-    plain = {name: getattr(threat, name) for name in always} | {"grants": [repr(grant) for grant in threat.grants]}
-    plain |= {name: getattr(threat, name) for name in later if getattr(threat, name) != getattr(Threat("", ""), name)}
-    return plain | {"summary": threat.identity or threat.summary}

@@ -25,7 +25,6 @@ from plumbob.threats import LUO2021, View, cut
 from tests.defences.worlds import defended
 
 KINDS = {kind.name: kind for kind in KnownDefence.__subclasses__()}
-OF_PROTOCOLS = {"blinding", "dp_histograms"}  # settings of a protocol, not classes of defences
 
 
 def written(known: KnownDefences) -> list[tuple[str, str, bytes]]:
@@ -33,10 +32,10 @@ def written(known: KnownDefences) -> list[tuple[str, str, bytes]]:
 
 
 def test_every_defence_has_a_class_for_what_is_known_of_it() -> None:
-    assert set(KINDS) == {name for name in DEFENCES if name != "none"} | OF_PROTOCOLS
+    assert set(KINDS) == {name for name in DEFENCES if name != "none"}
 
 
-@pytest.mark.parametrize("name", sorted(set(KINDS) - OF_PROTOCOLS))
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_the_class_holds_all_that_the_defence_tells_in_the_same_bytes(name: str) -> None:
     told = defence_named(name).known()
     assert written(KnownDefences.of(told[KINDS[name]])) == written(told)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from plumbob.errors import BadInput
-from plumbob.federation import split
+from plumbob.federation import split, split_at_random
+from plumbob.protocols import predict
 from plumbob.threats import THREATS, AuxiliaryRows, Threat, WhiteBox, cut
 from tests.worlds import made_table, small, transcript, world
 
@@ -84,3 +85,23 @@ def test_no_party_has_the_name_of_the_helper() -> None:
     owners = {"coordinator": list(table.names[:2]), "b": list(table.names[2:])}
     with pytest.raises(BadInput, match="cannot be called 'coordinator'"):
         split(table, owners, "b")
+
+
+def test_rows_of_the_prediction_set_are_a_grant_of_their_own() -> None:
+    """They are other rows than the attacked ones and than those of training, with the scores and the repr of their own."""
+    federation = split_at_random(made_table(), 3, np.random.default_rng(0))
+    protocol = small("logistic_regression")
+    target, trainer, known = (federation.rows(np.arange(*ends)) for ends in ((0, 100), (100, 300), (300, 400)))
+    model = protocol.fit(trainer.values, trainer.label, 3, np.random.default_rng(0))
+    log = predict(protocol, model, target, trainer, acquainted=known)
+    view = cut(log, Threat("t", "", (AuxiliaryRows(7, predicted=True),)))
+    assert view.auxiliary == pytest.approx(known.values[:7])
+    assert view.auxiliary_scores == pytest.approx(model.scores(known.values[:7]))
+    assert cut(log, Threat("t", "", (AuxiliaryRows(7),))).auxiliary == pytest.approx(trainer.values[:7])
+    with pytest.raises(BadInput, match="only 100 are available"):
+        cut(log, Threat("t", "", (AuxiliaryRows(101, predicted=True),)))
+    assert repr(AuxiliaryRows(100)) == "AuxiliaryRows(count=100)"  # seeds hash it
+    assert repr(AuxiliaryRows(100, predicted=True)) == "AuxiliaryRows(count=100, predicted=True)"
+    both = [Threat("t", "", (AuxiliaryRows(7, predicted),)) for predicted in (False, True)]
+    assert not both[0].within(both[1])
+    assert not both[1].within(both[0])

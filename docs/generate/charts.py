@@ -19,6 +19,7 @@ from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.report.canvas import Axis
 from plumbob.report.charts import Bar, bar_chart
 from plumbob.report.phrases import count, label, percent, with_margin
+from plumbob.scoring.column_ceiling import CEILING
 from plumbob.scoring.leak_levels import Level
 
 MEASURED_STYLE = """<style>
@@ -36,7 +37,9 @@ RUNS = (
     "pages/hidden",
     "pages/hidden_table",
     "pages/moving",
+    "pages/without_coordinator",
     "pages/embeddings",
+    "pages/people",
     "gradients",
     "cut_layer",
     "xgboost",
@@ -69,7 +72,7 @@ class Run(tuple[Finding, ...]):
 
 def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawing]:
     """One drawing for every protocol and threat of these findings in which the attack was run without a defence."""
-    plain = [finding for finding in findings if finding.defence == "none"]
+    plain = [finding for finding in findings if finding.defence == "none" and finding.score.metric != CEILING]
     for (data, protocol, threat), parts in group(plain, lambda f: (f.data, f.protocol, f.threat)).items():
         by_attack = group(parts, lambda f: f.attack)
         mine = [title for title in by_attack if name_of(title) == attack]  # with whichever settings it was run

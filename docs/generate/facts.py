@@ -20,8 +20,15 @@ from plumbob.threats import THREATS
 
 Kind = TypeVar("Kind")
 Facts = list[tuple[str, str]]  # the lines of a head: what, and what holds for it
-CHEATING = {"reverse_sum": {"code": "magic_numbers"}, "code_decoding": {"code": "labelled_groups"}}
-# two attacks that read what an active party hid: a plan has to say that it cheats
+CHEATING = {
+    "reverse_sum": {"code": "magic_numbers"},
+    "bin_mapping": {"code": "magic_numbers"},
+    "code_decoding": {"code": "labelled_groups"},
+    "histograms": {"code": "magic_numbers"},
+}  # attacks that read what an active party hid, and the point of defences against it: a plan has to say that it cheats
+BY_THEMSELVES = {
+    name: {"coordinator": False} for name in ("answer_solving", "shadow_answers")
+}  # no coordinator in between
 EVERYWHERE = "[every protocol of prediction](../protocols/index.md)"
 USUAL_IN_TRAINING = ("active-training", "coordinator", "corrupted-coordinator", "passive-training")
 
@@ -149,7 +156,8 @@ def attack_plan(attack: type[Attack]) -> str:
     """The first protocol that it works on, under the first threat that fits."""
     protocol = attack.protocols[0]
     threat = next(t for t in _threats(protocol) if attack().why_not(protocol, THREATS[t]) is None)
-    named = {"name": protocol, "settings": CHEATING[attack.name]} if attack.name in CHEATING else protocol
+    settings = CHEATING | BY_THEMSELVES
+    named = {"name": protocol, "settings": settings[attack.name]} if attack.name in settings else protocol
     return _plan(protocols=[named], threats=[threat], attacks=[attack.name])
 
 
@@ -158,7 +166,10 @@ def defence_plan(defence: type[Defence]) -> str:
     defaults = {name: p.default for name, p in inspect.signature(defence).parameters.items() if p.default is not None}
     named = {"name": defence.name, "settings": defaults} if defaults else defence.name
     protocol = max(protected(defence), key=lambda name: len(_readers(name)))
-    return _plan(**_exposed(protocol), defences=["none", named])
+    exposed = _exposed(protocol)
+    if defence.point in CHEATING:
+        exposed["protocols"] = [{"name": protocol, "settings": CHEATING[defence.point]}]
+    return _plan(**exposed, defences=["none", named])
 
 
 def protocol_plan(protocol: type[Protocol]) -> str:

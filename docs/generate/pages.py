@@ -56,15 +56,6 @@ def subjects() -> list[Subject]:
 BESIDE = (
     Subject(
         "defences",
-        "blinding",
-        "SecureBoost's passive parties add random bits to every sum, everywhere but where the gradients are.",
-        [
-            ("setting of", f"{facts.links('protocols', ['secure_boost'])}: `blinding: true`"),
-            ("paper", cited("plumbob")),
-        ],
-    ),
-    Subject(
-        "defences",
         "masked_training",
         "Encrypted logistic regression without a coordinator: nobody opens a product of a row's values.",
         [

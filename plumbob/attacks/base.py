@@ -18,6 +18,7 @@ from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.identity import Identified, Workload
 from plumbob.kinds import COLUMNS, Kind
 from plumbob.known_defences import KnownDefence, KnownDefences
+from plumbob.protocols.base import Protocol
 from plumbob.threats import Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
@@ -148,4 +149,8 @@ class Attack(Identified, ABC):
             return "needs the coordinator"
         if self.needs_active and not threat.active:
             return "needs the active party"
+        return None
+
+    def why_not_here(self, protocol: Protocol, threat: Threat) -> str | None:
+        """The same for a protocol with its settings, where the attack applies to others of that name."""
         return None

@@ -25,6 +25,7 @@ from plumbob.lazy_imports import mpyc
 SERVERS = 3
 SHARED_FRACTION_BITS = 20  # after the binary point
 SHARING_PRIME = 2**127 - 1  # far above any sum of products
+_AT_ZERO = (3, -3, 1)  # a parabola at 0 from its values at 1, 2 and 3
 _LIMB = 64
 
 
@@ -35,10 +36,11 @@ def _library() -> tuple[Any, Any]:
     arguments, handlers, level = sys.argv, root.handlers[:], root.level
     try:
         sys.argv = [*arguments[:1], "--no-log"]
+        sharing, fields = mpyc.thresha, mpyc.finfields  # asked for here, as they are loaded when they are asked for
     finally:
         sys.argv, root.handlers[:] = arguments, handlers
         root.setLevel(level)
-    return mpyc.thresha, mpyc.finfields.GF(SHARING_PRIME)
+    return sharing, fields.GF(SHARING_PRIME)
 
 
 def shares_of(numbers: FloatArray) -> list[Any]:
@@ -51,6 +53,25 @@ def dealt(integers: Any) -> list[Any]:
     sharing, field = _library()
     parts = sharing.np_random_split(field, (integers % SHARING_PRIME).ravel(), 1, SERVERS)
     return [np.asarray(part, dtype=object).reshape(integers.shape) for part in parts]
+
+
+def multiplied(left: list[Any], right: list[Any]) -> list[Any]:
+    """Shares of left * right, entry by entry: each server deals its product anew, and adds up what it was dealt.
+
+    A product of lines is a parabola q, and q(0) = 3 q(1) - 3 q(2) + q(3).
+
+    >>> rows = np.array([[1], [0], [1]], dtype=object)
+    >>> revealed(multiplied(dealt(rows), dealt(np.array([[5], [7], [-9]], dtype=object)))).ravel().tolist()
+    [5, 0, -9]
+    """
+    again = [dealt((a * b) % SHARING_PRIME) for a, b in zip(left, right, strict=True)]
+    return [sum(w * parts[k] for w, parts in zip(_AT_ZERO, again, strict=True)) % SHARING_PRIME for k in range(SERVERS)]
+
+
+def revealed(shares: list[Any]) -> Any:
+    """The signed integers behind shares that are points of lines: two servers' are enough."""
+    values = (2 * shares[0] - shares[1]) % SHARING_PRIME
+    return np.where(values > SHARING_PRIME // 2, values - SHARING_PRIME, values)
 
 
 def product_of(left: list[Any], right: list[Any]) -> FloatArray:
@@ -84,11 +105,24 @@ def sums_by_indicators(indicators: Any, numbers: list[int]) -> list[int]:
     >>> sums_by_indicators(np.array([[1, 0], [0, 1], [1, 0]]), [2**90, -5, 7])
     [1237940039285380274899124231, -5]
     """
+    return joined_limbs(integer_product_of(dealt(np.asarray(indicators).astype(object)), dealt(limbs_of(numbers))))
+
+
+def limbs_of(numbers: list[int]) -> Any:
+    """Integers of any size as rows of limbs of 64 bits, lowest first; the highest one keeps the sign."""
     size = max((number.bit_length() for number in numbers), default=1) // _LIMB + 1
     limbs = [[number >> _LIMB * i & ((1 << _LIMB) - 1) for i in range(size - 1)] for number in numbers]
     rows = [[*limb, number >> _LIMB * (size - 1)] for limb, number in zip(limbs, numbers, strict=True)]
-    opened = integer_product_of(dealt(np.asarray(indicators).astype(object)), dealt(np.array(rows, dtype=object)))
-    return [sum(int(value) << _LIMB * i for i, value in enumerate(row)) for row in opened]
+    return np.array(rows, dtype=object)
+
+
+def joined_limbs(rows: Any) -> list[int]:
+    """The integers of such rows, or sums of them.
+
+    >>> joined_limbs(limbs_of([2**70 + 3, -1]))
+    [1180591620717411303427, -1]
+    """
+    return [sum(int(value) << _LIMB * i for i, value in enumerate(row)) for row in rows]
 
 
 def mean_products(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from plumbob.threats import Threat
 class Defence(Identified, ABC):
     """One defence. Override the method of its point; the others change nothing."""
 
-    point: ClassVar[str]  # inputs, training, embeddings, gradients, scores, knowledge
+    point: ClassVar[str]  # inputs, training, embeddings, gradients, histograms, scores, knowledge
     paper: ClassVar[str] = ""
     begins: ClassVar[str] = ""  # why what others at its point have changed would be lost in it, so that it comes first
     sweep_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)  # the settings at which the defence sweep tries it

@@ -195,6 +195,7 @@ def predict(
     *,
     release: Release | None = None,
     defence: KnownDefences = NOTHING_KNOWN,
+    acquainted: Federation | None = None,
     batch: int = 65536,
 ) -> Transcript:
     """Score the federation's rows together; the transcript holds all that crossed.
@@ -205,6 +206,7 @@ def predict(
     `defence` is what is publicly known of it, sealed for the threats: a defence must hold although it is known.
     `others` are rows outside of the prediction (those of training): sealed for scoring and for auxiliary-row grants. So
     are the released scores of the first of them, "other scores": what a party that holds such rows gets when it asks.
+    `acquainted` are further rows of the prediction set, sealed in the same way for threats that know some of its rows completely.
     Where the active party itself collects the answers, the scores are a note to itself and cannot be changed on the way.
     """
     collector = protocol.collector(federation.active)
@@ -239,9 +241,18 @@ def predict(
         if release is not None:
             scores = release(scores, federation.rows(rows))
         log.send(collector, federation.active, "predict", round, "scores", scores)
-    asked_about = others.rows(np.arange(min(ASKED, len(others))))
-    scores = checked(model.scores(asked_about.values), len(asked_about), len(federation.classes))
-    log.seal(COORDINATOR, "other scores", scores if release is None else release(scores, asked_about))
+    for pool, held in (("other", others), ("predicted", acquainted)):
+        if held is None:
+            continue
+        if pool == "predicted":
+            log.seal(COORDINATOR, "predicted rows", held.values)
+        asked_about = held.rows(np.arange(min(ASKED, len(held))))
+        scores = checked(model.scores(asked_about.values), len(asked_about), len(federation.classes))
+        log.seal(COORDINATOR, f"{pool} scores", scores if release is None else release(scores, asked_about))
+        if collector != COORDINATOR:  # then the answers about rows that the active party holds go to it as well
+            for party in asked_about.parties:
+                answer = protocol.answer(party, parts[party.name], np.arange(len(asked_about)))
+                log.seal(COORDINATOR, f"{pool} answers/{party.name}", answer)
     return log
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from plumbob.attacks.base import NAMELESS
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
-from plumbob.auditing.concluding.judging import SHARES, UNPROVEN, Verdict, whole_percent
+from plumbob.auditing.concluding.judging import SHARES, Verdict
 from plumbob.auditing.concluding.summarise import Situation, Summary, group
+from plumbob.auditing.concluding.verdict_words import UNPROVEN, order_evidence
+from plumbob.report import exposure, tally
 from plumbob.report.phrases import count, defence_words, defended, label, percent, plain, sentence_list, short
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
@@ -128,18 +130,19 @@ class Answer(_Placed):
         gap = self.judged.gap
         if gap is None:
             return ""
-        return f"{'Not tested' if gap.meaningful else 'Not needed'}: {gap.why}"
+        more = exposure.of_situation(self.judged.standings)
+        return f"{gap.state.capitalize()}: {gap.why}{f'; {more}' if more else ''}"
 
     @property
     def headline(self) -> str:
         if self.untested:
             return self.untested
-        return _headline(self.every, self.noun, f" to {self.learner}")
+        return tally.headline(self.every, self.noun, f" to {self.learner}")
 
     @property
     def tally(self) -> str:
         """The headline where it stands beside who learns."""
-        return self.untested or _headline(self.every, self.noun, "")
+        return self.untested or tally.headline(self.every, self.noun, "")
 
     @property
     def breakdown(self) -> str:
@@ -155,7 +158,7 @@ class Answer(_Placed):
             else "in the order of their rows only",
             Level.UNDECIDED: "undecided",
             Level.NOT_TESTED: "not tested",
-            Level.NONE: f"without a leak above {_limit(self.columns)} %",
+            Level.NONE: f"without a leak above {tally.limit(self.columns)} %",
             Level.HELD: "held already by the curious side",
         }
         parts = [f"{number} {words[level]}" for level, number in self.counts.items() if number]
@@ -188,76 +191,38 @@ def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
 
 
 def overall(found: Sequence[Answer]) -> str:
-    """The first sentence of a report, without its full stop: the worst of all situations that were asked for."""
+    """The first sentence of a report, without its full stop: all columns and all situations that were asked for."""
     if not found:
         return "Nothing was measured, so there is no answer"
     if len(found) == 1:
         return found[0].headline
     meant = [answer for answer in found if answer.judged.counts]
     tested = [answer for answer in meant if not answer.untested]
-    missing = len(meant) - len(tested)
-    rest = (
-        f"; {missing} of {count(len(meant), 'situation')} {'was' if missing == 1 else 'were'} not tested"
-        if missing
-        else ""
-    )
+    rest = f"; {untested_words(found)}" if len(tested) < len(found) and untested_words(found) else ""
     if not meant:
         return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
         return f"Not known: no attack of this plan applies in any of {count(len(meant), 'situation')}"
     told = group(
-        (one for answer in tested for one in answer.every), lambda one: (one.situation.data, one.verdict.column)
+        (one for answer in meant for one in answer.every), lambda one: (one.situation.data, one.verdict.column)
     )
     worsts = [max(parts, key=lambda one: one.severity) for parts in told.values()]
-    where = f" in at least one of {count(len(tested), 'situation')}" if len(tested) > 1 else ""
-    return f"{_headline(worsts, nouns(tested), '', where)}{rest}"
+    every = "" if len(tested) == len(found) else " tested"
+    where = f" in at least one of {count(len(tested), 'situation')}{every}" if len(tested) > 1 else ""
+    return f"{tally.headline(worsts, nouns(tested), '', where)}{rest}"
 
 
-def _headline(found: Sequence[ColumnAnswer], noun: str, whom: str, where: str = "") -> str:
-    """How many columns leak and whether the label does; else what is known instead."""
-    columns = [one for one in found if not one.is_label and one.level is not Level.HELD]
-    target = next((one for one in found if one.is_label and one.level is not Level.HELD), None)
-    held = sum(one.level is Level.HELD for one in found)
-    where += f"; {count(held, noun)} more {'is' if held == 1 else 'are'} held already" if held else ""
-    leaking = sum(one.level.leaks for one in columns)
-    label_leaks = target is not None and target.level.leaks
-    unknown = _unknown_words(columns, target)
-    if leaking:
-        ordered = sum(one.level is Level.ORDER for one in columns)
-        kind = f" ({f'{ordered} ' if ordered < leaking else ''}in order only)" if ordered else ""
-        said = f"Yes: {leaking} of {count(len(columns), noun)} {'leaks' if leaking == 1 else 'leak'}{kind}{whom}"
-        said += ", and the label" if label_leaks else ""
-        return f"{said}{where}{f'; {unknown}' if unknown else ''}"
-    if label_leaks:
-        rest = unknown or f"no leak above {_limit(columns)} % was found in {count(len(columns), noun)}"
-        return f"Yes: the label leaks{whom}{where}; {rest}"
-    if unknown:
-        return f"Not known: no leak was found, but {unknown}"
-    every = [*columns, *([target] if target else [])]
-    if not every:
-        return f"Nothing to learn: {'all' if held > 1 else 'the'} {count(held, noun)} {'are' if held > 1 else 'is'} held already"
-    also = " and the label" if target and columns else ""
-    what = f"{count(len(columns), noun)}{also}" if columns else "the label"
-    return f"No leak above {_limit(every)} % in {what}{where if held else ''}"
-
-
-def _unknown_words(columns: Sequence[ColumnAnswer], target: ColumnAnswer | None) -> str:
-    """How many of the targets are not known, by reason."""
-    parts = []
-    for level in (Level.UNDECIDED, Level.NOT_TESTED):
-        number = sum(one.level is level for one in columns)
-        verb = "is" if number == 1 else "are"
-        if number:
-            whom = f"all {number}" if number == len(columns) > 1 else f"{number} of {len(columns)}"
-            parts.append(f"{whom} {verb} {level.value}")
-        if target is not None and target.level is level:
-            parts.append(f"the label is {level.value}")
+def untested_words(found: Sequence[Answer]) -> str:
+    """How many of all situations were not tested, and how many not run because another covers them."""
+    missing = sum(answer.judged.counts and not answer.summaries for answer in found)
+    covered = sum(answer.judged.gap is not None and bool(answer.judged.gap.covered_by) for answer in found)
+    parts = (
+        [f"{missing} of {count(len(found), 'situation')} {'was' if missing == 1 else 'were'} not tested"]
+        if missing
+        else []
+    )
+    parts += [f"{covered} {'was' if covered == 1 else 'were'} not run"] if covered else []
     return sentence_list(parts)
-
-
-def _limit(found: Iterable[ColumnAnswer]) -> int:
-    """The largest detection limit of some columns, in percent."""
-    return whole_percent(max((one.verdict.unseen or 0.0 for one in found if one.level is Level.NONE), default=0.0))
 
 
 def nouns(found: Iterable[Answer]) -> str:
@@ -337,9 +302,9 @@ def _worst_case(column: ColumnAnswer, noun: str) -> str:
     if verdict.level is Level.EXACT:
         return f"Worst {noun}: {name}, recovered exactly."
     if verdict.level is Level.ORDER and verdict.two_values:
-        return f"Worst {noun}: {name}, high values told from low ones, rank correlation {abs(verdict.rank):.2f}."
+        return f"Worst {noun}: {name}, high values told from low ones, {order_evidence(verdict.rank, verdict.tie)}."
     if verdict.level is Level.ORDER:
-        return f"Worst {noun}: {name}, rank correlation {abs(verdict.rank):.2f}."
+        return f"Worst {noun}: {name}, {order_evidence(verdict.rank, verdict.tie)}."
     if verdict.two_values:  # a guess between two values is close to neither
         return f"Worst {noun}: {name}, {verdict.words}."
     return f"Worst {noun}: {name}, {verdict.words}; {hits(verdict, noun)}."

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.concluding.summarise import group
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report.answer import ColumnAnswer
 from plumbob.report.phrases import count, sentence_list, short
 from plumbob.report.residual import Side

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from plumbob.auditing.concluding.ceilings import Ceiling
 from plumbob.auditing.concluding.conclusion import Standing
 from plumbob.auditing.concluding.judging import Verdict
 from plumbob.report import canvas
@@ -33,7 +34,8 @@ LEGEND = (
         "with the messages too: the ceiling, of learners that have everybody else’s complete rows; algebra may find more",
     ),
     ("floor", "by the strongest attack: the floor"),
-    ("unseen", "nothing found; up to here a leak may have gone unseen"),
+    ("unseen", "no leak: a gain up to here may have gone unseen"),
+    ("open", "undecided: a gain up to here is possible"),
 )
 
 
@@ -47,7 +49,7 @@ class Lanes:
     unseen: tuple[float, float] | None = None  # the bracket of what may have been missed
     own: float | None = None
     full: float | None = None
-    top: float | None = None  # upper end of the ceiling's interval
+    top: float | None = None  # upper end of the ceiling's interval, or the floor where algebra finds more
 
 
 def lanes(one: Standing) -> Lanes:
@@ -60,18 +62,24 @@ def lanes(one: Standing) -> Lanes:
 
     start = explained(0.0)
     found = one.level.leaks
+    floor = explained(verdict.gain) if found else 0.0
     bracket = (start, explained(verdict.unseen)) if verdict.unseen is not None else None
     if one.attack == "":  # no attack was run: anything may be
         bracket = None
     return Lanes(
-        floor=explained(verdict.gain) if found else 0.0,
+        floor=floor,
         low=explained(verdict.low) if found else 0.0,
         high=explained(verdict.high) if found else 0.0,
         unseen=bracket,
         own=None if ceiling is None else _within(ceiling.own),
         full=None if ceiling is None else _within(ceiling.full),
-        top=None if ceiling is None else _within(ceiling.own + ceiling.high),
+        top=None if ceiling is None else max(floor, _within(ceiling.own + ceiling.high)),
     )
+
+
+def floor_above(one: Standing, ceiling: Ceiling) -> bool:
+    """Whether an attack shows more than learners find at most: algebra may, and then what it found is what is possible."""
+    return one.metric in ("values", "labels") and lanes(one).floor > _within(ceiling.own + ceiling.high)
 
 
 def bar(one: Standing) -> Markup:
@@ -109,6 +117,7 @@ def legend() -> list[tuple[Markup, str]]:
         "told": _block("told", 0.0, 0.07, 4.0, 7.0) + Markup('<path class="reach" d="M20 7.5h10m0 -3.5v7"/>'),
         "floor": _block("floor leak", 0.0, 0.1, 3.5, 8.0)
         + Markup('<path class="err" d="M22 7.5h10m-10 -3v6m10 -6v6"/>'),
+        "open": Markup('<path class="unseen undecided" d="M5 3.5v8m0 -4h24m0 -4v8"/>'),
         "unseen": Markup('<path class="unseen none" d="M5 3.5v8m0 -4h24m0 -4v8"/>'),
     }
     drawn = Markup('<svg class="sample" viewBox="0 0 36 15" aria-hidden="true">{}</svg>')

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import Frontier
-from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report import canvas
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.canvas import Axis

@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.auditing.costing.estimate import Estimate, Forecast
 from plumbob.auditing.costing.power import Power
 from plumbob.report.phrases import label, plain

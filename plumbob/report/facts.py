@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from plumbob.auditing.concluding.ceilings import Ceiling
 from plumbob.auditing.concluding.failures import Failure
+from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning.matrix import Block
 from plumbob.federation import Dropped
 from plumbob.report import answer as words
-from plumbob.report import risk
+from plumbob.report import exposure, risk
 from plumbob.report.answer import Answer, ColumnAnswer
-from plumbob.report.bars import lanes
-from plumbob.report.phrases import count, defended, label, percent, plain, sentence_list, short
+from plumbob.report.bars import floor_above, lanes
+from plumbob.report.phrases import count, defended, label, percent, plain, reduced, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import THREATS, AuxiliaryRows, Threat
 
@@ -52,13 +53,14 @@ def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ())
     noun = words.nouns(tested)
     lines = [
         ("Who learns it" if worst.judged.level.leaks else "Who was curious", _who(worst, len(found) > 1)),
+        ("Not cleared", not_cleared(found, asked)),
         ("People", risk.people(worst)),
         (f"Worst {noun}", _worst_column(worst, tested)),
         ("Label", _of_label(tested)),
         ("Pictures", words.pictures(worst)),
-        ("Taking part adds", taking_part(tested, asked)),
-        ("Attacked", holdings(worst, asked)),
-        ("Evidence", words.sure(worst)),
+        ("Taking part adds", taking_part([answer for answer in found if answer.judged.counts], asked)),
+        ("Attacked", f"{holdings(worst, asked)} {_twice(found)}".strip()),
+        ("Evidence", " ".join(filter(None, (words.sure(worst), _reduced(tested))))),
         ("Failed", broken(failed)),
         ("Not known", not_known(found)),
     ]
@@ -91,7 +93,39 @@ def holdings(answer: Answer, asked: Asked) -> str:
         said += f" {len(answer.shares)} shares of unknown {cells} were tried, {shares}; each column counts by its worst case."
     if shifting:
         said += " Which ones were unknown changed from trial to trial, and all count."
+    if shifting and not asked.parties:
+        said += " The plan names no parties: these are random splits of one table, not a real federation."
     return said
+
+
+def _twice(found: Sequence[Answer]) -> str:
+    """Whether a column of one table that is dealt out is counted for either party that may hold it."""
+    names = {one.verdict.column for answer in found for one in answer.columns}
+    both = any(f"active.{name.removeprefix('passive.')}" in names for name in names if name.startswith("passive."))
+    return "A column counts once as the passive party’s and once as the active party’s." if both else ""
+
+
+def not_cleared(found: Sequence[Answer], asked: Asked) -> str:
+    """Who was attacked and on what, and what is known of the others all the same: nobody else is cleared."""
+    tested = [answer for answer in found if answer.summaries]
+    who = sentence_list(list(dict.fromkeys(answer.learner for answer in tested)))
+    protocols = {answer.situation.protocol for answer in tested}
+    phases = {block.phase for block in asked.matrix if block.protocol in protocols}
+    scope = f", and only on {phases.pop()}" if len(phases) == 1 else ""
+    said = [f"Only {who} was attacked{scope}. Nobody else is cleared."] if asked.matrix else []
+    gaps = [answer for answer in found if answer.judged.counts and not answer.summaries]
+    for learner, worst in exposure.by_learner((answer.learner, answer.every) for answer in gaps):
+        if worst.exposed > LIMIT:
+            here = f"{short(worst.situation.threat)}, {label(worst.situation.protocol)}"
+            said.append(
+                f"{_sentence(learner)} ({here}): no attack was run, yet {exposure.clause(worst)}. Treat it as leaking."
+            )
+    return " ".join(said)
+
+
+def _reduced(tested: Sequence[Answer]) -> str:
+    some = any(reduced(name) for answer in tested for name in answer.attacks)
+    return "Attacks marked fast or small run at reduced strength: what they find is a lower bound." if some else ""
 
 
 def taking_part(found: Sequence[Answer], asked: Asked) -> str:
@@ -100,10 +134,7 @@ def taking_part(found: Sequence[Answer], asked: Asked) -> str:
     bare = [column for answer in _undefended(without) for column in answer.every]
     found = _undefended(found)
     capped = [(column, column.ceiling) for answer in found for column in answer.every if column.ceiling is not None]
-    with_rows = ""
-    if capped:
-        column, ceiling = max(capped, key=lambda pair: pair[1].gain)
-        with_rows = _with_rows(column, ceiling)
+    with_rows = _with_rows(capped) if capped else ""
     return " ".join(filter(None, (_without_rows(bare), with_rows, _imputed(found))))
 
 
@@ -128,16 +159,19 @@ def broken(failed: Sequence[Failure]) -> str:
 def not_known(found: Sequence[Answer]) -> str:
     """In how many situations something is not known, and what."""
     meant = [answer for answer in found if answer.judged.counts]
-    missing = sum(not answer.summaries for answer in meant)
     open_ = [[c for c in answer.every if not c.level.known] for answer in meant if answer.summaries]
     open_ = [columns for columns in open_ if columns]
-    of = f"of {count(len(meant), 'situation')}"
-    parts = [f"{missing} {of} {'was' if missing == 1 else 'were'} not tested"] if missing else []
+    of = f"of {count(len(found), 'situation')}"
+    parts = [untested] if (untested := words.untested_words(found)) else []
     if open_ and len(meant) == 1:
         parts.append(_open_words(open_[0], words.nouns(meant)))
     elif open_:
         parts.append(f"in {len(open_)} {of} some {words.nouns(meant)}s are undecided or not tested")
-    return _sentence(f"{sentence_list(parts)}. Not known is not safe.") if parts else ""
+    covered = any(answer.judged.gap is not None and answer.judged.gap.covered_by for answer in found)
+    meaning = (
+        " What was not run is covered by a tested attacker who sees the same and knows no less." if covered else ""
+    )
+    return _sentence(f"{'; '.join(parts)}.{meaning} Not known is not safe.") if parts else ""
 
 
 def _open_words(columns: Sequence[ColumnAnswer], noun: str) -> str:
@@ -176,19 +210,33 @@ def _of_label(found: Sequence[Answer]) -> str:
     return _sentence(f"{worst.words}{who}.")
 
 
-def _with_rows(column: ColumnAnswer, ceiling: Ceiling) -> str:
+def _with_rows(capped: Sequence[tuple[ColumnAnswer, Ceiling]]) -> str:
+    """What whoever has complete rows could learn: the ceiling of learners, or what attacks showed where that is more."""
+    read = [(column, ceiling) for column, ceiling in capped if ceiling.covers]
+    if not read:
+        return "With complete rows of other people: not known, since no learner reads these messages."
+    column, ceiling = max(read, key=lambda pair: pair[1].gain)
     name = "the label" if column.is_label else short(column.verdict.column)
     what = "mistakes of naming the most frequent class" if column.is_label else "variance"
-    if not ceiling.covers:
-        return "With complete rows of other people: not known, since no learner reads these messages."
-    if ceiling.gain < 0.005:
-        return (
-            f"For whoever has complete rows of other people: at most {percent(max(0.0, ceiling.high))} in any column."
+    beyond = [one for one, ceiling in capped if floor_above(one, ceiling)]
+    if beyond and (ceiling.gain < 0.005 or lanes(beyond[0]).floor > ceiling.full):
+        most = percent(max(0.0, *(ceiling.high for _, ceiling in read)))
+        said = f"no less, since attacks solve equations that learners do not; learners alone find at most {most}"
+    elif ceiling.gain < 0.005:
+        said = f"at most {percent(max(0.0, *(ceiling.high for _, ceiling in read)))} in any column"
+    else:
+        said = (
+            f"{100 * ceiling.gain:.0f} points of the {what} of {name} (own columns alone {percent(ceiling.own)}, with the "
+            f"messages {percent(ceiling.full)}){_seen_by(column)}"
         )
-    return (
-        f"For whoever has complete rows of other people: {100 * ceiling.gain:.0f} points of the {what} of {name} (own columns "
-        f"alone {percent(ceiling.own)}, with the messages {percent(ceiling.full)})."
-    )
+    missed = len(capped) - len(read)
+    blind = f" Messages that no learner reads leave {count(missed, 'column')} open." if missed else ""
+    return f"For whoever has complete rows of other people: {said}.{blind}"
+
+
+def _seen_by(column: ColumnAnswer) -> str:
+    """Whose messages these are, where no attack was run on them."""
+    return "" if column.attack else f", in what {column.learner} sees, on which no attack was run"
 
 
 def _without_rows(columns: Sequence[ColumnAnswer]) -> str:

@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from plumbob.auditing.concluding.judging import SHARES
 from plumbob.auditing.concluding.summarise import Summary, group
-from plumbob.report import canvas, charts
+from plumbob.auditing.concluding.verdict_words import whole_percent
+from plumbob.report import canvas, charts, exposure, tally
 from plumbob.report.answer import LEVEL_WORDS, Answer, ColumnAnswer
 from plumbob.report.canvas import Axis
 from plumbob.report.charts import Bar, Dot, Point, Series
@@ -56,15 +57,19 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
     figures = []
     for answer in found:
         shown = answer.columns[:SHOWN_BARS]
-        if not shown:
-            continue
-        heading = where_words(answer, found)
         drawn = [c for c in shown if c.level not in NOT_DRAWN]
-        low = 0.0 if all(c.verdict.low >= 0 for c in drawn) else LOWEST_GAIN
+        if not drawn:
+            continue  # an empty chart would look like one without leaks
+        heading = where_words(answer, found)
+        low = 0.0 if all(c.verdict.low >= 0 for c in drawn if c.level.leaks) else LOWEST_GAIN
         party = _common_party([short(c.verdict.column) for c in shown])
         axis = Axis("gain over the best baseline", low, 1.0, percent=True)
         drawing = charts.bar_chart([_column_bar(c, party) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
-        caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} {'leaks' if answer.leaking == 1 else 'leak'}."
+        caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} {'leaks' if answer.leaking == 1 else 'leak'}"
+        rest = (tally.unknown_words(answer.columns, None), tally.clear_words(answer.columns))
+        caption += "".join(f"; {part}" for part in rest if part) + "."
+        known = exposure.known_before_all(answer.columns, answer.noun)
+        caption += f" {known}" if known else ""
         if party:
             caption += f" All are columns of {party.removesuffix('.')}."
         if len(shown) < len(answer.columns):
@@ -75,30 +80,42 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
     return figures
 
 
+def undrawn(found: Sequence[Answer]) -> list[str]:
+    """Situations without a chart, since nothing was tested there."""
+    return [
+        where_words(answer, found)
+        for answer in found
+        if not any(column.level not in NOT_DRAWN for column in answer.columns)
+    ]
+
+
 def correlation_figures(found: Sequence[Answer]) -> list[Figure]:
     """Do correlated columns leak more? Gain against the mean correlations of luo2021's Eq 16 and 17."""
     figures = []
     for answer in found:
-        if len(answer.columns) < 2 or answer.noun == "tile":  # the mean over pixels would say nothing
+        columns = [column for column in answer.columns if column.level not in NOT_DRAWN]
+        if len(columns) < 2 or answer.noun == "tile":  # the mean over pixels would say nothing
             continue
         heading = where_words(answer, found)
-        own = [column.verdict.own_correlation for column in answer.columns]
-        scores = [column.verdict.score_correlation for column in answer.columns]
+        own = [column.verdict.own_correlation for column in columns]
+        scores = [column.verdict.score_correlation for column in columns]
         drawings = tuple(
-            _correlation(answer.columns, values, name, heading)
+            _correlation(columns, values, name, heading)
             for values, name in (
                 (own, "mean correlation with own columns (Eq 16)"),
                 (scores, "mean correlation with the scores (Eq 17)"),
             )
         )
-        gains = [column.verdict.gain for column in answer.columns]
-        caption = f"{count(len(gains), 'column')}, each at its strongest attack."
+        gains = [column.verdict.gain for column in columns]
+        missing = len(answer.columns) - len(columns)
+        untested = f" {missing} more were not tested or are held already." if missing else ""
+        caption = f"{count(len(gains), 'column')}, each at its strongest attack.{untested}"
         if len(gains) >= 5:
             caption += f" Rank correlation with the gain: {_rank(own, gains)} for the mean over own columns,"
             caption += f" {_rank(scores, gains)} for that over scores."
         rows = tuple(
             (short(c.verdict.column), f"{a:.2f}", f"{b:.2f}", percent(c.verdict.gain))
-            for c, a, b in zip(answer.columns, own, scores, strict=True)
+            for c, a, b in zip(columns, own, scores, strict=True)
         )
         figures.append(
             Figure(heading, caption, drawings, ("column", "mean over own columns", "mean over scores", "gain"), rows)
@@ -228,6 +245,10 @@ def _column_bar(column: ColumnAnswer, party: str = "") -> Bar:
     verdict, name = column.verdict, short(column.verdict.column).removeprefix(party)
     if column.level in NOT_DRAWN:
         return Bar(name, 0.0, 0.0, 0.0, LEVEL_WORDS[column.level], f"{name}: {column.words}", column.level.css)
+    if not column.level.leaks:  # nothing was found: what is drawn is what may have gone unseen
+        unseen = verdict.unseen or 0.0
+        room = f"{'below' if column.level is Level.NONE else 'up to'} {whole_percent(unseen)} %"
+        return Bar(name, 0.0, 0.0, unseen, room, f"{name}: {column.words}", column.level.css)
     gain = f"gain {percent(verdict.gain)}, {percent(verdict.low)} to {percent(verdict.high)}"
     title = f"{name}: {column.words} ({label(column.attack)}; {gain})"
     return Bar(name, verdict.gain, verdict.low, verdict.high, _gain_text(column), title, column.level.css)

@@ -29,7 +29,7 @@ from plumbob.report.subject import Subject
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import Threat
 
-NOT_MEASURED, BY_DESIGN, NOT_NEEDED = "not measured", "by design", "not needed"
+NOT_MEASURED, BY_DESIGN = "not measured", "by design"
 LEARNT = {  # how many columns stand where, the worst first
     Level.EXACT: "recovered exactly",
     Level.EXACT_FOR_SOME: "recovered exactly for some people",
@@ -71,7 +71,7 @@ def _means(threat: Threat, found: Sequence[Answer], findings: Sequence[Finding])
     learns += ["with a measure in place"] if tested and all(defended(a.situation.defence) for a in tested) else []
     learns += [f"{NOT_TESTED} on {sentence_list(missing)}"] if tested and missing else []
     learns += list(
-        dict.fromkeys(f"{NOT_NEEDED}: {a.judged.gap.why}" for a in here if a.judged.gap and not a.judged.counts)
+        dict.fromkeys(f"{a.judged.gap.state}: {a.judged.gap.why}" for a in here if a.judged.gap and not a.judged.counts)
     )
     return {
         "who": role(threat),

@@ -6,15 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Standing
+from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Judged, Standing
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.failures import Failure
-from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.auditing.concluding.judging import LIMIT
+from plumbob.auditing.concluding.summarise import Situation, group
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.errors import BadInput
+from plumbob.report import exposure
 from plumbob.report.facts import Asked
-from plumbob.report.phrases import count, defence_words, defended, label, sentence_list, short
+from plumbob.report.phrases import count, defence_words, defended, label, reduced, sentence_list, short
+from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level
-from plumbob.threats import THREATS, Threat
+from plumbob.threats import THREATS, Threat, WhiteBox
 
 NAMED = 3  # columns and threats that are named, of many
 
@@ -31,20 +35,54 @@ def next_steps(conclusion: Conclusion, choices: Sequence[Frontier], asked: Asked
     """The most useful first."""
     if not conclusion.summaries:
         return []
-    standings = [one for judged in conclusion.situations for one in judged.standings]
+    standings = [one for judged in _first(conclusion, choices) for one in judged.standings]
     several = sum(judged.counts for judged in conclusion.situations) > 1
     steps = [
         _failed(conclusion.failures),
+        _withhold(standings, choices, asked),
         _defence(conclusion, choices, asked.sweeps),
         _threats(conclusion, asked),
         _rows(standings, conclusion.limit, several),
         _stronger(standings, several),
         _uncovered(standings, several),
-        _unaddressed(standings, several),
+        *_unaddressed(standings, several),
+        _effort(conclusion),
         None if asked.gated else _gate(conclusion),
         Step("Audit again when the data, the columns, the model or the threats change."),
     ]
     return [step for step in steps if step is not None]
+
+
+def _first(conclusion: Conclusion, choices: Sequence[Frontier]) -> list[Judged]:
+    """Situations to speak of: without defence and with recommended ones, where there are any."""
+    taken = {"none", *(choice.recommended for choice in choices)}
+    meant = [judged for judged in conclusion.situations if judged.situation.defence in taken]
+    return meant or list(conclusion.situations)
+
+
+def _withhold(standings: Sequence[Standing], choices: Sequence[Frontier], asked: Asked) -> Step | None:
+    """What to do about columns that leak, where no defence is shown to stop it."""
+    leaking = [one for one in standings if one.level.leaks and one.verdict.column != LABEL]
+    if not leaking or any(choice.reason == "safe" for choice in choices):
+        return None
+    worst = sorted(leaking, key=lambda one: one.severity, reverse=True)
+    number = len({one.verdict.column for one in worst})
+    threats = [asked.threat(one.situation.threat) for one in worst]
+    model = any(threat is not None and threat.grant(WhiteBox) is not None for threat in threats)
+    what = "these columns, or the model," if model else "it" if number == 1 else "these columns"
+    verb = "leaks" if number == 1 else "leak"
+    return Step(f"Withhold {what} until something is shown to stop it: {_columns(worst)} {verb}.")
+
+
+def _effort(conclusion: Conclusion) -> Step | None:
+    """Presets of quick audits are weaker than what the papers print."""
+    if not any(reduced(summary.setting.attack) for summary in conclusion.summaries):
+        return None
+    return Step(
+        "Run it again at full strength: attacks marked fast or small ran in weaker settings than their papers print, so what "
+        "they found is a lower bound.",
+        "plumbob audit plan.yaml --effort thorough --out thorough",
+    )
 
 
 def _defence(conclusion: Conclusion, choices: Sequence[Frontier], sweeps: bool) -> Step | None:
@@ -108,8 +146,11 @@ def _threats(conclusion: Conclusion, asked: Asked) -> Step | None:
         return None
     named = [f"{label(name)} ({THREATS[name].summary})" for name in missing[:NAMED]]
     wanted = ", ".join([*names, *missing[:NAMED]])
+    others = [label(name) for name in fitting if name not in names and name not in missing]
+    rest = f" Covered by these, or not possible with such parties: {sentence_list(others)}." if others else ""
     return Step(
-        f"Ask about more attackers. Nobody asked about {sentence_list(named)}.", f"threats: [{wanted}]  # in plan.yaml"
+        f"Ask about more attackers. Nobody asked about {sentence_list(named)}.{rest}",
+        f"threats: [{wanted}]  # in plan.yaml",
     )
 
 
@@ -163,33 +204,51 @@ def _uncovered(standings: Sequence[Standing], several: bool) -> Step | None:
     return None
 
 
-def _unaddressed(standings: Sequence[Standing], several: bool) -> Step | None:
-    """Columns that no attack looked at."""
-    open_ = [one for one in standings if one.level is Level.NOT_TESTED]
-    if not open_:
-        return None
-    reasons = [one.verdict.why for one in open_ if one.verdict.why]
-    why = f" ({reasons[0]})" if reasons else ""
-    return Step(f"Treat as leaking until shown otherwise: {_named(open_, several)} not tested{why}.")
+def _unaddressed(standings: Sequence[Standing], several: bool) -> list[Step]:
+    """Columns that no attack looked at, reason by reason; the most exposed first."""
+    reasons = group([one for one in standings if one.level is Level.NOT_TESTED], lambda one: one.verdict.why)
+    ordered = sorted(reasons.items(), key=lambda pair: -max(one.exposed for one in pair[1]))
+    return [_not_tested(open_, why, several) for why, open_ in ordered[:NAMED]]
+
+
+def _not_tested(open_: Sequence[Standing], why: str, several: bool) -> Step:
+    because, exposed = f" ({why})" if why else "", exposure.most(open_)
+    ceiling = f" There {exposure.clause(exposed)}." if exposed is not None and exposed.exposed > LIMIT else ""
+    return Step(f"Treat as leaking until shown otherwise: {_named(open_, several)} not tested{because}.{ceiling}")
 
 
 def _gate(conclusion: Conclusion) -> Step:
     safe = conclusion.level is Level.NONE
     said = "Keep it so" if safe else "Stop a build until this is settled"
-    return Step(f"{said}: a gate turns the verdict into an exit code.", 'plumbob audit plan.yaml --gate "leaks==0"')
+    counted = "" if safe else " It counts what is undecided or not tested as a leak."
+    return Step(
+        f"{said}: a gate turns the verdict into an exit code.{counted}", 'plumbob audit plan.yaml --gate "leaks==0"'
+    )
 
 
 def _named(found: Sequence[Standing], several: bool) -> str:
-    """Columns by name, of many the first few, where they stand if there are several situations, and their verb."""
+    """Columns by name, situation by situation where there are several, and their verb; of many the first few."""
+    places = list(group(found, lambda one: one.situation).items())
+    every = {one.verdict.column for one in found}
+    verb = "is" if len(every) == 1 else "are"
+    if not several:
+        return f"{_columns(found)} {verb}"
+    if len(places) == 1:
+        return f"{_columns(found)} ({_where(places[0][0])}) {verb}"
+    shown = [f"{_where(place)}: {_columns(parts)}" for place, parts in places[:NAMED]]
+    more = [count(len(places) - NAMED, "more situation")] if len(places) > NAMED else []
+    return f"{count(len(every), 'column')} ({'; '.join([*shown, *more])}) {verb}"
+
+
+def _columns(found: Sequence[Standing]) -> str:
     names = list(dict.fromkeys(short(one.verdict.column) for one in found))
     shown = names if len(names) <= NAMED + 1 else names[:NAMED]
     more = len(names) - len(shown)
-    listed = sentence_list([*shown, *([f"{more} more"] if more else [])])
-    places = list(dict.fromkeys(one.situation for one in found))
-    where = f"{len(places)} situations"
-    if len(places) == 1:
-        where = f"{label(places[0].protocol)}, {short(places[0].threat)}, {defence_words(places[0].defence)}"
-    return f"{listed}{f' ({where})' if several else ''} {'is' if len(names) == 1 else 'are'}"
+    return sentence_list([*shown, *([f"{more} more"] if more else [])])
+
+
+def _where(place: Situation) -> str:
+    return f"{label(place.protocol)}, {short(place.threat)}, {defence_words(place.defence)}"
 
 
 def _round_up(number: float) -> int:

@@ -34,21 +34,24 @@ from plumbob.report.matrix import grids
 from plumbob.report.next_steps import next_steps
 from plumbob.report.phrases import percent, plain
 from plumbob.report.tables import bound, column_caption, column_table, protection_table, settings_table
-from plumbob.report.threat_table import Tier, tiers
+from plumbob.report.threat_table import Tier, not_known, tiers
 from plumbob.scoring.leak_levels import Level
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 READ_COLUMNS = (
     "A bar is the part of the best baseline’s error that the strongest attack removes: 0 % is no better than guessing, "
-    "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart."
+    "100 % is exact. Whiskers are 95 % intervals; an arrow marks a bar that goes on beyond the chart. Where nothing was found, "
+    "the whisker ends at what may have gone unseen."
 )
 READ_LINES = (
     "Solid lines with markers are attacks, dashed ones are guesses that need no message at all. Bands are 95 % "
-    "intervals over trials. These are averages over columns; an average can hide a column that leaks."
+    "intervals over trials. These are averages over columns: an attack that is worse than guessing in the mean can still give "
+    "one column away. Only the chart above says which columns leak."
 )
 READ_BARS = (
     "Coloured bars are attacks, grey ones are guesses that need no message at all. Whiskers are 95 % intervals over "
-    "trials. These are averages over columns; an average can hide a column that leaks."
+    "trials. These are averages over columns: an attack that is worse than guessing in the mean can still give one column "
+    "away. Only the chart above says which columns leak."
 )
 READ_CORRELATION = (
     "Each mark is a column. Marks that rise to the right say: the more a column goes along with what the curious side "
@@ -56,9 +59,10 @@ READ_CORRELATION = (
 )
 READ_PROTECTION = (
     "Each mark is a defence at one setting, under its strongest attack: to the right is more accurate. Whiskers are 95 % "
-    "intervals over trials. Faded marks are dominated: another setting is at least as accurate and leaks no more. The dashed "
-    "line is what guessing reaches without a message. Leak is the part of guessing’s error that the strongest attack removes, "
-    "the mean over columns; points of accuracy, seconds and bytes are those added to no defence."
+    "intervals. Faded marks are dominated: another setting is at least as accurate and leaks no more. The dashed line is what "
+    "guessing reaches without a message. The worst column is the one that leaks most; leak is the part of guessing’s error that "
+    "the strongest attack removes, the mean over columns, which can hide a column. Threats that were not tested are not drawn. "
+    "Points of accuracy, seconds and bytes are those added to no defence."
 )
 
 
@@ -97,6 +101,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         policy=POLICY,
         overall=words.overall(found),
         level=conclusion.level,
+        limit=conclusion.limit,
         found=found,
         facts=facts(found, about.asked, conclusion.failures),
         strip=_strip(words.worst_columns(found)),
@@ -104,6 +109,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         caution=unlearnt(findings),
         steps=next_steps(conclusion, choices, about.asked),
         tiers=_tiers(shown, about.asked),
+        unknown=not_known(found),
         folded=_tiers([answer for answer in found if answer not in shown], about.asked),
         legend=bars.legend(),
         read_bars=bars.CAPTION,
@@ -118,6 +124,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         read_before_after=READ_BEFORE_AFTER,
         protection_levels=_levels(choices),
         read_protection=READ_PROTECTION,
+        recommends=any(choice.chosen is not None and choice.recommended != "none" for choice in choices),
         columns=column_table(columns, found),
         column_caption=column_caption(columns, words.nouns(found)),
         questions=_questions(shown, summaries),
@@ -187,6 +194,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "read": READ_COLUMNS,
             "levels": shown,
             "figures": figures.column_figures(found) if len(found) > 1 else [],  # of one, the table has them
+            "undrawn": figures.undrawn(found),
         },
         {
             "id": "error-chart",
@@ -196,6 +204,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "read": READ_LINES if several else READ_BARS,
             "levels": [],
             "figures": figures.error_figures(found, figures.attack_styles(summaries)),
+            "undrawn": [],
         },
         {
             "id": "correlation-chart",
@@ -203,6 +212,7 @@ def _questions(found: Sequence[Answer], summaries: Sequence[Summary]) -> list[di
             "read": READ_CORRELATION,
             "levels": shown,
             "figures": figures.correlation_figures(found),
+            "undrawn": figures.undrawn(found),
         },
     ]
 
@@ -228,5 +238,13 @@ def _shared_words(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
 
 
 def _terms(summaries: Sequence[Summary], meanings: Mapping[str, str]) -> list[tuple[str, str]]:
-    used = (name for s in summaries for name in (s.setting.protocol, name_of(s.setting.attack), s.setting.defence))
-    return [(phrases.label(name), plain(meanings[name])) for name in dict.fromkeys(used) if name in meanings]
+    used = {
+        name: shown(name)
+        for s in summaries
+        for name, shown in (
+            (s.setting.protocol, phrases.label),
+            (name_of(s.setting.attack), phrases.label),
+            (s.setting.defence, phrases.short),
+        )
+    }
+    return [(said, plain(meanings[name])) for name, said in used.items() if name in meanings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from plumbob.errors import one_line
@@ -11,6 +12,7 @@ BASELINES = {
     "normal": "normal guess",
     "own_mean": "own mean",
     "own_row_mean": "own row mean",
+    "no_message": "best without a message",
     "best_constant": "best constant",
     "random_path": "random path",
 }
@@ -38,6 +40,15 @@ def label(name: str) -> str:
     for setting, words in ATTACKERS.items():
         name = name.replace(setting, words)
     return short(name.replace("_", " "))
+
+
+def reduced(attack: str) -> bool:
+    """Whether an attack was run in a preset that is faster and weaker than what it does by default.
+
+    >>> reduced("shadow_inversion (fast, adaptive=True)"), reduced("posterior_mean")
+    (True, False)
+    """
+    return re.search(r"\((?:fast|small)\b", attack) is not None
 
 
 def baseline_words(name: str) -> str:

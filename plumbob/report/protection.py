@@ -9,13 +9,13 @@ from statistics import fmean
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.defence_frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
-from plumbob.auditing.concluding.judging import whole_percent
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report import canvas, charts
 from plumbob.report.answer import Answer
 from plumbob.report.canvas import Axis
 from plumbob.report.charts import Point, Spot
 from plumbob.report.figures import Figure
-from plumbob.report.phrases import defence_words, label, number, percent, sentence_list, short
+from plumbob.report.phrases import count, defence_words, label, number, percent, sentence_list, short
 
 MANY = 8  # situations beyond which a report shows only those without defence and with the recommended one
 BOX_SHAPES = {True: "upended", False: "square"}  # by white box; no shape of a level
@@ -40,7 +40,8 @@ class Measure:
         return pick(option.marks, key=lambda mark: self.of(mark).mean)
 
 
-HITS = Measure("attack accuracy", lambda m: m.hits, lambda m: m.hits_baseline, lambda m: m.hits_attack, True)
+WORST = Measure("gain in the worst column", lambda m: m.worst_gain, lambda m: 0.0, lambda m: m.leak_attack, True)
+LEAK = Measure("leak, mean over columns", lambda m: m.leak, lambda m: 0.0, lambda m: m.leak_attack, True)
 ERROR = Measure("mean squared error", lambda m: m.error, lambda m: m.error_baseline, lambda m: m.error_attack, False)
 BRANCHES = Measure("correct branches", lambda m: m.hits, lambda m: m.hits_baseline, lambda m: m.hits_attack, True)
 
@@ -60,9 +61,7 @@ def advice(frontier: Frontier) -> str:
 
 def _choice(frontier: Frontier, option: Option | None, reason: Reason) -> str:
     if option is None:
-        return (
-            "no setting tried is shown to be safe, and none lowers what can be learnt for at most 1 point of accuracy."
-        )
+        return _nothing(frontier)
     if reason == "unneeded":
         return f"no defence is needed: without one nothing leaks above {whole_percent(option.unseen)} % {_against(option)}."
     name, cost = short(option.defence), _cost(frontier, option)
@@ -75,6 +74,51 @@ def _choice(frontier: Frontier, option: Option | None, reason: Reason) -> str:
         f"no setting tried is shown to be safe. Of those that lose at most 1 point of accuracy, {name} leaves least to learn "
         f"{_against(option)}: {percent(option.reach)} of guessing’s error{against}, {cost}.{_not_tested(frontier)}"
     )
+
+
+def _nothing(frontier: Frontier) -> str:
+    """Why nothing is recommended, and what attacks found least under all the same."""
+    gaps = sentence_list(list(dict.fromkeys(label(gap.threat) for option in frontier.options for gap in option.gaps)))
+    if gaps:
+        verb = "were" if " and " in gaps else "was"
+        said = f"no setting tried is shown to be safe, and none is recommended: {gaps} {verb} not tested."
+    else:
+        said = (
+            "no setting tried is shown to be safe, and none lowers what can be learnt for at most 1 point of accuracy."
+        )
+    bare, best = frontier.reference, least_found(frontier)
+    if bare is None or best is None:
+        return said
+    noun = "tile" if pictures(frontier) else "column"
+    leak = f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}"
+    ceiling = f"{_ceilings(best)} in place of {_ceilings(bare)}"
+    return (
+        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks find less: {_left(best, noun)}; without defence "
+        f"{_left(bare, noun)}. The mean leak is {leak}, the mean ceiling {ceiling}, against the threats that were tested."
+    )
+
+
+def _left(option: Option, noun: str) -> str:
+    """What attacks found under a defence, with what is not known."""
+    worst = max(option.marks, key=lambda mark: mark.leaking)
+    open_ = f", {worst.undecided} {'is' if worst.undecided == 1 else 'are'} undecided" if worst.undecided else ""
+    return f"{worst.leaking} of {count(worst.columns, noun)} {'leaks' if worst.leaking == 1 else 'leak'}{open_}"
+
+
+def least_found(frontier: Frontier) -> Option | None:
+    """Of options that lose at most one point of accuracy, the one under which attacks found clearly less than without."""
+    bare = frontier.reference
+    if bare is None:
+        return None
+    cheap = [one for one in frontier.options if bare.accuracy.less(one.accuracy).mean <= SMALL_LOSS]
+    best = min(cheap, key=lambda one: one.worst.leak.mean, default=bare)
+    spared = bare.worst.leak.less(best.worst.leak)
+    return best if spared.mean - spared.margin > 0 and best is not bare else None
+
+
+def _ceilings(option: Option) -> str:
+    known = [mark.ceiling for mark in option.marks if mark.ceiling is not None]
+    return percent(max(known)) if known else "not known"
 
 
 def _against(option: Option) -> str:
@@ -120,8 +164,11 @@ def place(frontier: Frontier) -> str:
 
 
 def figure(frontier: Frontier) -> Figure:
-    """Accuracy against attack accuracy and against error; for trees against correct branches alone, for pictures error."""
-    measures = (BRANCHES,) if _metric(frontier) == "branches" else (ERROR,) if pictures(frontier) else (HITS, ERROR)
+    """Accuracy against the gain in the worst column, and against what all leak in the mean (of trees: correct branches, of
+    pictures: error), which can hide a column.
+    """
+    mean = BRANCHES if _metric(frontier) == "branches" else ERROR if pictures(frontier) else LEAK
+    measures = (mean,) if pictures(frontier) else (WORST, mean)
     drawings = tuple(_drawing(frontier, measure) for measure in measures)
     return Figure(place(frontier), f"{advice(frontier)} {_beyond(frontier)}".strip(), drawings)
 
@@ -142,10 +189,18 @@ def status(frontier: Frontier, option: Option) -> str:
 def verdict(option: Option) -> str:
     """How many columns leak, under the threat where most do."""
     worst = max(option.marks, key=lambda mark: mark.leaking)
-    unknown = max(mark.unknown for mark in option.marks)
-    if option.gaps:
-        return f"{worst.leaking} of {worst.columns}, not tested under {len(option.gaps)} of the threats"
-    return f"{worst.leaking} of {worst.columns}" + (f", {unknown} not known" if unknown else "")
+    parts = [f"{worst.leaking} of {worst.columns}"]
+    others = ((worst.undecided, "undecided"), (worst.untested, "not tested"), (worst.clear, "no leak"))
+    parts += [f"{number} {said}" for number, said in others if number]
+    parts += [f"{count(len(option.gaps), 'threat')} not tested"] if option.gaps else []
+    return ", ".join(parts)
+
+
+def worst_words(mark: Mark) -> tuple[str, str]:
+    """The gain in the column that leaks most and its name; where none leaks, what may have gone unseen."""
+    if mark.worst_column:
+        return percent(mark.worst_gain.mean), short(mark.worst_column)
+    return f"below {whole_percent(mark.worst_gain.margin)} %", ""
 
 
 def box(mark: Mark) -> str:
@@ -303,7 +358,8 @@ def _across(values: Sequence[Point]) -> Axis:
 def _up(measure: Measure, values: Sequence[Point], guesses: Sequence[float]) -> Axis:
     if measure.more_is_worse:
         low = min([*(value.y for value in values), *guesses]) - 0.05
-        return Axis(f"{measure.words} (higher: more is learnt)", max(0.0, 0.1 * int(10 * low)), 1.0, percent=True)
+        low = 0.0 if measure in (WORST, LEAK) else max(0.0, 0.1 * int(10 * low))
+        return Axis(f"{measure.words} (higher: more is learnt)", low, 1.0, percent=True)
     top = max([*(value.high for value in values), *guesses])
     return Axis(f"{measure.words} (lower: more is learnt)", 0.0, canvas.nice_top(min(top, FAR * max(guesses))))
 
@@ -316,6 +372,6 @@ def _beyond(frontier: Frontier) -> str:
         words.append("Accuracies far below the best are drawn at the left edge.")
     top = FAR * max(value for _, value in _guesses(frontier.options, ERROR))
     far = any(mark.error.mean > top for option in frontier.options for mark in option.marks)
-    if far and _metric(frontier) == "values":
+    if far and pictures(frontier):
         words.append("Errors far above guessing are drawn at the upper edge.")
     return " ".join(words)

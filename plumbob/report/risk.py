@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from plumbob.auditing.concluding.judging import Verdict
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.report.answer import Answer
+from plumbob.report.phrases import label, short
 from plumbob.scoring.leak_levels import Level
 
 FEWEST = 5  # a smaller count of people, other than none, is not told
@@ -37,8 +38,7 @@ def worst(answer: Answer) -> Summary | None:
 
 def above_chance(counts: Mapping[str, float], share: str) -> bool:
     """Whether more people are at risk than where the same guesses are dealt to others, by two standard errors of a count."""
-    dealt = counts[f"{share}_1_chance"]
-    return counts[f"{share}_1"] > dealt + 2 * math.sqrt(dealt)
+    return counts[f"{share}_1"] > _clearly(counts[f"{share}_1_chance"])
 
 
 def people(answer: Answer) -> str:
@@ -53,9 +53,32 @@ def people(answer: Answer) -> str:
     everybody = said and round(counts.get("all_1_hit", counts["all_1"])) >= rows
     if columns == 1 or everybody:
         return said or _no_more(counts, rows)
-    if answer.leaking and above_chance(counts, "any"):
-        return f"{said} {_any(counts, rows)}".strip()
+    if answer.leaking:
+        return f"{said} {_any_or_column(answer, rows)}".strip() or _no_more(counts, rows)
     return said or _no_more(counts, rows)
+
+
+def _any_or_column(answer: Answer, rows: int) -> str:
+    """The attack, or the one column in the trials in which it leaks, that hits most people where a fixed guess misses."""
+    counted = [s for s in answer.summaries if s.rows_at_risk and above_chance(s.rows_at_risk, "any")]
+    most = max(counted, key=lambda s: s.rows_at_risk["any_1"], default=None)
+    leaking = [one for one in answer.columns if one.level.leaks and one.verdict.rows_1 is not None]
+    column = max(leaking, key=lambda one: one.verdict.rows_1 or 0.0, default=None)
+    if column is not None and (column.verdict.rows_1 or 0.0) > max(
+        most.rows_at_risk["any_1"] if most else 0.0, _clearly(column.verdict.rows_1_chance or 0.0)
+    ):
+        by = f" ({label(column.attack)}, {_times(column.verdict)})" if column.attack else ""
+        return f"By {short(column.verdict.column)} alone{by}: {of_column(column.verdict, column.rows)}."
+    return "" if most is None else _any(most.rows_at_risk, int(most.rows_at_risk.get("rows", rows)))
+
+
+def _clearly(chance: float) -> float:
+    return chance + 2 * math.sqrt(chance)
+
+
+def _times(verdict: Verdict) -> str:
+    times = verdict.leaking or verdict.trials
+    return f"in {times} of the {verdict.trials} trials that hid it" if verdict.trials > 1 else "one trial"
 
 
 def _told(counts: Mapping[str, float]) -> bool:
@@ -90,14 +113,18 @@ def _no_more(counts: Mapping[str, float], rows: int) -> str:
 
 
 def of_column(verdict: Verdict, rows: int) -> str:
-    """For how many people one column was guessed closely, beside chance; empty where nobody counted."""
+    """For how many people one column was guessed closely, beside a fixed guess, and how many of these a fixed guess misses,
+    beside chance; empty where nobody counted.
+    """
     if verdict.rows_1 is None or verdict.rows_exact is None:
         return ""
-    hit = max(verdict.within_1 * rows, verdict.rows_1)
+    hit, beyond = max(verdict.within_1 * rows, verdict.rows_1), few(verdict.rows_1)
     chance = few(verdict.rows_1_chance or 0.0)
     if not verdict.rows_1:
         return f"nobody was guessed {NEAR} whom a fixed guess misses"
     if round(hit) >= rows and verdict.level is Level.EXACT:
         return ""  # which is said already
     whom = f"all {rows:,} people" if round(hit) >= rows else f"{few(hit)} of {rows:,} people"
-    return f"for {whom} the guess was within 1 % of the range; chance gives {chance}"
+    fixed = "" if verdict.fixed_1 is None else f" (a fixed guess: {few(verdict.fixed_1 * rows)})"
+    close = f"for {whom} the guess was {NEAR.removeprefix('to ')}{fixed}"
+    return f"{close}; where a fixed guess misses for {beyond}, by chance {chance}"

@@ -12,8 +12,9 @@ from plumbob.auditing.concluding import judging as judge
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option
 from plumbob.auditing.concluding.judging import Verdict
 from plumbob.auditing.concluding.summarise import Summary
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report import answer as words
-from plumbob.report import phrases, protection, risk
+from plumbob.report import exposure, phrases, protection, risk
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import bar
 from plumbob.report.phrases import number, percent, plain
@@ -36,40 +37,52 @@ class Table:
 
 
 def protection_table(choice: Frontier) -> Table:
-    """What every defence leaves to learn, and what it costs; the recommended one first."""
+    """What every defence leaves to learn, then what it costs; the recommended one first."""
     trees = choice.options[0].marks[0].metric == "branches"
-    hits, error = ("Correct branches", "Wrong branches") if trees else ("Attack accuracy", "Error")
-    header = [("Defence", "name", "ascending"), ("Choice", "text", "descending")]
+    tiles = protection.pictures(choice)
+    leaking, worst = ("Tiles leaking", "Worst tile") if tiles else ("Columns leaking", "Worst column")
+    header = [("Defence", "name", "ascending")]
+    header += [(name, "number", "descending") for name in (leaking, worst, "Leak")]
+    header += [("Correct branches" if trees else "Error", "number", "descending" if trees else "ascending")]
     header += [(name, "number", "descending") for name in ("Accuracy", "Points lost")]
     header += [(name, "number", "ascending") for name in ("Training, s", "Prediction, s", "Bytes")]
-    leaking = "Tiles leaking" if protection.pictures(choice) else "Columns leaking"
-    header += [(name, "number", "descending") for name in (leaking, "Leak", hits)]
-    header += [(error, "number", "ascending"), ("Worst case", "text", "ascending")]
     rank = {choice.recommended: 0, choice.if_known: 1}
     ordered = sorted(choice.options, key=lambda o: rank.get(o.defence, 3 if o.dominated_by else 2))
-    return Table(tuple(header), tuple(_protection_cells(choice, option) for option in ordered))
+    return Table(tuple(header), tuple(_protection_cells(choice, option, trees) for option in ordered))
 
 
-def _protection_cells(choice: Frontier, option: Option) -> tuple[Cell, ...]:
+def _protection_cells(choice: Frontier, option: Option, trees: bool) -> tuple[Cell, ...]:
     worst, loss, extra = option.worst, choice.lost(option), protection.added(choice, option)
     name, said = phrases.short(option.defence), protection.status(choice, option)
     error = min((mark.error for mark in option.marks), key=lambda e: e.mean)
     hits = max((mark.hits for mark in option.marks), key=lambda h: h.mean)
     shows = (protection.seconds, protection.seconds, protection.size)
     costs = [_optional(value, show) for value, show in zip(extra or (None,) * 3, shows, strict=True)]
-    case = f"{protection.box(worst)}, {phrases.label(worst.leak_attack)}"
+    by = f"{protection.box(worst)}, {phrases.label(worst.leak_attack)}"
+    most = max(option.marks, key=lambda mark: (bool(mark.worst_column), mark.worst_gain.mean, mark.worst_gain.margin))
+    chosen = Markup(' <b class="say">✓ {}</b>') if option is choice.chosen else Markup(' <small class="say">{}</small>')
     return (
-        Cell(Markup("<bdi>{}</bdi>").format(name), name.casefold(), "name"),
-        Cell(Markup("<b>✓ {}</b>").format(said) if option is choice.chosen else said, said),
+        Cell(Markup("<bdi>{}</bdi>").format(name) + (chosen.format(said) if said else ""), name.casefold(), "name"),
+        _counts(option),
+        Cell(_said(*protection.worst_words(most)), most.worst_gain.mean, "number"),
+        Cell(_said(protection.share(worst.leak), by), worst.leak.mean, "number"),
+        Cell(protection.share(hits), hits.mean, "number") if trees else Cell(number(error.mean), error.mean, "number"),
         Cell(protection.share(option.accuracy, 1), option.accuracy.mean, "number"),
         _optional(None, str) if loss is None else Cell(protection.points(loss), loss.mean, "number"),
         *costs,
-        Cell(protection.verdict(option), max(mark.leaking for mark in option.marks), "number"),
-        Cell(protection.share(worst.leak), worst.leak.mean, "number"),
-        _optional(None, str) if worst.pictures else Cell(protection.share(hits), hits.mean, "number"),
-        Cell(number(error.mean), error.mean, "number"),
-        Cell(case, case),
     )
+
+
+def _counts(option: Option) -> Cell:
+    """Columns by level, one below the other, so that they add up."""
+    first, *others = protection.verdict(option).split(", ")
+    return Cell(_said(first, *others), max(mark.leaking for mark in option.marks), "number")
+
+
+def _said(first: str, *others: str) -> Markup:
+    """A figure, and below it what belongs to it."""
+    small = (Markup(' <small class="say">{}</small>').format(one) for one in others if one)
+    return Markup("<span>{}</span>").format(first) + Markup("").join(small)
 
 
 def settings_table(summaries: Sequence[Summary]) -> Table:
@@ -87,7 +100,7 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
     branching = any(s.branching for s in summaries)
     header += [("Right branches", "number", "descending")] if branching else []
     certified = any(s.certificate for s in summaries)
-    header += [("Found without names", "text", "ascending")] if certified else []
+    header += [("Certificate", "text", "ascending")] if certified else []
     header += [(label, "number", "descending") for label in ("Bound (Eq 15)", "Model accuracy", "Seconds")]
     rows = []
     for s in summaries:
@@ -167,7 +180,10 @@ def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[C
             None,
             (
                 column.words.removeprefix(f"{level.value}: "),
+                _times(column),
                 risk.of_column(verdict, column.rows) if level.leaks else "",
+                exposure.known_before(column),
+                exposure.of_column(column),
             ),
         )
     )
@@ -179,11 +195,21 @@ def _column_cells(column: ColumnAnswer, of: str, by: str, hits: bool) -> tuple[C
         Cell(Markup("<bdi>{}</bdi>").format(phrases.short(name)) + under, name.casefold(), "name"),
         Cell(
             badge.format(level.css, words.LEVEL_ICONS[level], column.badge, bound(said)),
-            level.rank * 1e6 + max(-1e5, verdict.gain),
+            level.rank * 1e6 + max(-1e5, column.severity[1]),
         ),
-        Cell(_gain_words(column) + bar(column), verdict.gain, "gains"),
+        Cell(_gain_words(column) + bar(column), column.exposed or verdict.gain, "gains"),
         *((Cell(_hits(column) or "–", verdict.within_5, "hits"),) if hits else ()),
-        Cell(Markup("{}{}").format(attack, beside), attack),
+        Cell(Markup("<span>{}</span>{}").format(attack, beside), attack),
+    )
+
+
+def _times(column: ColumnAnswer) -> str:
+    """In how many trials, where the verdict does not say it: a column may be hidden in few of them."""
+    if not column.attack or "trials" in column.words or not column.verdict.trials:
+        return ""
+    trials = column.verdict.trials
+    return (
+        "one trial" if trials == 1 else f"all {trials} trials that hid it" if column.level.leaks else f"{trials} trials"
     )
 
 
@@ -197,19 +223,21 @@ def _gain_words(column: ColumnAnswer) -> Markup:
     elif column.level is Level.HELD:
         shown, under = "nothing to learn", ""
     elif verdict.unseen is None:
-        shown, under = "not known", ""
+        shown, under = "not tested", ""
     else:
-        shown, under = f"below {judge.whole_percent(verdict.unseen)} %", ""
+        shown, under = f"below {whole_percent(verdict.unseen)} %", ""
         if column.level is not Level.NONE:
-            shown = f"up to {judge.whole_percent(verdict.unseen)} %"
+            shown = f"up to {whole_percent(verdict.unseen)} %"
     small = Markup(' <small class="say">{}</small>').format(under) if under else ""
-    return Markup('<span class="num">{}</span>{}').format(shown, small)
+    told = exposure.figures(column)
+    ceiling = Markup(' <small class="say ceiling">{}</small>').format(bound(told)) if told else ""
+    return Markup('<span class="num">{}</span>{}{}').format(shown, small, ceiling)
 
 
 def _hits(column: ColumnAnswer) -> Markup:
     """Cells hit within 1, 5 and 10 % of the range, above what a fixed guess hits; empty where there is no such thing."""
     verdict = column.verdict
-    if column.metric != "values" or column.is_label or verdict.two_values or not column.attack:
+    if column.metric != "values" or column.is_label or verdict.two_values or column.level is Level.NOT_TESTED:
         return Markup("")
     told = [_shares(verdict, "within"), _shares(verdict, "fixed")]
     lines = [f"{told[0]} %", f"fixed guess {told[1]} %"] if told[1] else [f"{told[0]} %"]

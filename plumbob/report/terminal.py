@@ -14,9 +14,9 @@ from rich.text import Text
 
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, estimate, frontiers
-from plumbob.auditing.concluding.judging import whole_percent
 from plumbob.auditing.concluding.model_quality import unlearnt
 from plumbob.auditing.concluding.summarise import Summary, group
+from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.auditing.running.finding import Finding
 from plumbob.report import answer as words
 from plumbob.report import phrases, protection
@@ -134,7 +134,7 @@ def attack_line(summary: Summary) -> str:
         right, usual = (phrases.percent(summary.branching[name]) for name in ("right", "usual"))
         line += f"; branches right: {right} (the more frequent side {usual})"
     if summary.certificate:
-        line += f"; found without names: {phrases.plain(summary.certificate)}"
+        line += f"; certificate: {phrases.plain(summary.certificate)}"
     return line
 
 
@@ -171,6 +171,8 @@ def _gain(column: ColumnAnswer) -> str:
     verdict = column.verdict
     if column.level.leaks:
         return phrases.percent(verdict.gain)
+    if column.exposed > 0 and column.ceiling is not None:
+        return f"ceiling {phrases.percent(column.ceiling.full)}"
     if verdict.unseen is None:
         return "not known"
     return f"{'below' if column.level is Level.NONE else 'up to'} {whole_percent(verdict.unseen)} %"
@@ -181,7 +183,9 @@ def _protection_table(choice: Frontier, console: Console) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("defence", "accuracy", "lost", "leaking", "leak", "box", "seconds", ""):
         right = name in ("accuracy", "lost", "leaking", "leak", "seconds")
-        table.add_column(name, justify="right" if right else "left", no_wrap=name != "defence", overflow="fold")
+        table.add_column(
+            name, justify="right" if right else "left", no_wrap=name not in ("defence", "leaking"), overflow="fold"
+        )
     for option in choice.options:
         style = "bold green" if option is choice.chosen else "dim" if option.dominated_by else ""
         table.add_row(*(Text(_fit(cell, console), style) for cell in _protection_cells(choice, option)))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.matrix import NOTHING, role
 from plumbob.report import answer as words
+from plumbob.report import exposure, tally
 from plumbob.report.answer import Answer
-from plumbob.report.phrases import defence_words, label, short
+from plumbob.report.phrases import defence_words, label, sentence_list, short
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 
@@ -20,7 +21,6 @@ TIERS = (
     "Parties that collude, or a corrupted coordinator",
     "Threats that this report cannot describe",
 )
-NEEDLESS = "not needed"
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,12 @@ class Row:
     level: Level | None  # none where no answer is needed
     verdict: str
     evidence: str
+    state: str = ""  # of a situation without an attack
+    classes: tuple[tuple[str, str], ...] = ()  # every level with its columns
 
     @property
     def badge(self) -> str:
-        return NEEDLESS if self.level is None else words.LEVEL_WORDS[self.level]
+        return self.state if self.level is None else words.LEVEL_WORDS[self.level]
 
 
 @dataclass(frozen=True)
@@ -85,5 +87,45 @@ def _row(answer: Answer, threat: Threat | None, several: bool) -> Row:
         where=", ".join(where),
         level=answer.level if answer.judged.counts else None,
         verdict=answer.untested.partition(": ")[2] if answer.untested else answer.tally,
-        evidence=" ".join(filter(None, (words.how(answer), words.sure(answer)))),
+        evidence=" ".join(filter(None, (words.how(answer), words.sure(answer), _before(answer)))),
+        state=answer.judged.gap.state if answer.judged.gap else "",
+        classes=_classes(answer) if answer.summaries else (),
     )
+
+
+def _before(answer: Answer) -> str:
+    return exposure.known_before_all(answer.columns, answer.noun) if answer.summaries else ""
+
+
+def _classes(answer: Answer) -> tuple[tuple[str, str], ...]:
+    """Every level that a column ended at, and which columns."""
+    levels = sorted(group(answer.columns, lambda one: one.level).items(), key=lambda pair: -pair[0].rank)
+    return tuple(
+        (
+            f"{len(some)} {words.LEVEL_WORDS[level]}{f' above {tally.limit(some)} %' if level is Level.NONE else ''}",
+            ", ".join(short(one.verdict.column) for one in some),
+        )
+        for level, some in levels
+    )
+
+
+def not_known(found: Sequence[Answer]) -> list[tuple[str, str]]:
+    """Every situation in which something is not known, and what; those without an attack once for all defences."""
+    several = len({answer.situation.data for answer in found}) > 1
+    open_ = [answer for answer in found if not answer.summaries or any(not one.level.known for one in answer.every)]
+    told: dict[tuple[str, str], list[Answer]] = group(open_, lambda a: (_place(a, several), _open(a)))
+    return [
+        (f"{place}, {sentence_list([defence_words(answer.situation.defence) for answer in some])}", said)
+        for (place, said), some in told.items()
+    ]
+
+
+def _place(answer: Answer, several: bool) -> str:
+    parts = [short(answer.situation.threat), label(answer.situation.protocol)]
+    return ", ".join([*parts, *([short(answer.situation.data)] if several else [])])
+
+
+def _open(answer: Answer) -> str:
+    if answer.judged.gap is not None and not answer.summaries:
+        return answer.judged.gap.state + ": " + answer.judged.gap.why
+    return tally.unknown_words(answer.columns, answer.label)

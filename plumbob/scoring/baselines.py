@@ -1,8 +1,8 @@
 """Baselines: guesses that need no message of the protocol. An attack has to beat their errors.
 
 `uniform` and `normal` are the papers'; `own_mean` and `own_row_mean` use only the curious party's columns, `no_message` all
-that it has before a score arrives (its columns as a prior, auxiliary rows where granted); `best_constant` is each column's
-true mean, which nobody but scoring knows.
+that it has before a score arrives (its columns as a prior, complete rows where granted), `own_columns` what learners find in
+complete rows without messages; `best_constant` is each column's true mean, which nobody but scoring knows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from plumbob.federation import BoolArray, FloatArray
 
 
 def squared_errors(
-    truth: FloatArray, own: FloatArray, no_message: FloatArray | None = None, seen: BoolArray | None = None
+    truth: FloatArray,
+    own: FloatArray,
+    no_message: FloatArray | None = None,
+    seen: BoolArray | None = None,
+    own_columns: FloatArray | None = None,
 ) -> dict[str, FloatArray]:
     """Squared error of every cell under each baseline; for the two random ones its expectation, which is exact.
 
@@ -33,6 +37,8 @@ def squared_errors(
         errors["own_row_mean"] = (truth - own.mean(axis=1, keepdims=True)) ** 2
     if no_message is not None:
         errors["no_message"] = (truth - no_message) ** 2
+    if own_columns is not None:
+        errors["own_columns"] = (truth - own_columns) ** 2
     mean = truth.mean(axis=0)
     if seen is not None:
         for j in np.flatnonzero(~seen.all(axis=0) & seen.any(axis=0)):

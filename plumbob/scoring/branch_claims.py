@@ -13,7 +13,8 @@ import numpy as np
 from plumbob.attacks.base import Branches
 from plumbob.federation import BoolArray, FloatArray
 from plumbob.scoring import metrics
-from plumbob.scoring.score import ColumnScore, Score, Truth, received_scores, share_removed, total_gain
+from plumbob.scoring._cell_claims import rate, score_claims
+from plumbob.scoring.score import ColumnScore, Score, Truth, received_scores, share_removed
 from plumbob.threats import View
 
 
@@ -30,8 +31,8 @@ class _Sides:
     def rates(self, mine: BoolArray | slice) -> dict[str, float]:
         """How often the baselines are wrong at these thresholds."""
         return {
-            "random_path": _rate(self.random_wrong[:, mine], self.random_spoken[:, mine]),
-            "best_constant": _rate(self.usual_wrong[:, mine], self.spoken[:, mine]),
+            "random_path": rate(self.random_wrong[:, mine], self.random_spoken[:, mine]),
+            "best_constant": rate(self.usual_wrong[:, mine], self.spoken[:, mine]),
         }
 
 
@@ -76,25 +77,9 @@ def score_branches(branches: Branches, truth: Truth, view: View, rng: np.random.
         random_spoken & (random_paths != side),
         spoken & (usual != side),
     )
-    totals = sides.rates(slice(None))
-    error = _rate(sides.wrong, spoken)
-    row_rates = sides.wrong.sum(axis=1) / np.maximum(1, spoken.sum(axis=1))
-    low, middle, high = np.quantile(row_rates, [0.05, 0.5, 0.95])
-    return Score(
-        metric="branches",
-        error=error,
-        baselines=totals,
-        gain=total_gain(error, totals),
-        r2=0.0,
-        bound=metrics.norm_bound(truth.cells),
-        sharp_bound=metrics.sharp_bound(truth.cells),
-        attack_accuracy=None,
-        constant_accuracy=None,
-        row_error_quantiles=(float(low), float(middle), float(high)),
-        candidates=float(branches.candidates.mean()),
-        rows=len(truth.values),
-        columns=_branch_columns(branches, sides, truth, view),
-    )
+    columns = _branch_columns(branches, sides, truth, view)
+    candidates = float(branches.candidates.mean())
+    return score_claims("branches", spoken, sides.wrong, sides.rates(slice(None)), truth, columns, candidates)
 
 
 def _branch_columns(branches: Branches, sides: _Sides, truth: Truth, view: View) -> tuple[ColumnScore, ...]:
@@ -111,7 +96,7 @@ def _branch_columns(branches: Branches, sides: _Sides, truth: Truth, view: View)
         if best == "random_path":  # which makes other claims: its rate on ours
             missed = rates[best] * spoken.sum(axis=1)
         gain, gain_error = share_removed(wrong.sum(axis=1).astype(np.float64), missed)
-        error = _rate(wrong, spoken)
+        error = rate(wrong, spoken)
         columns.append(
             ColumnScore(
                 name=name,
@@ -128,8 +113,3 @@ def _branch_columns(branches: Branches, sides: _Sides, truth: Truth, view: View)
             )
         )
     return tuple(columns)
-
-
-def _rate(hits: BoolArray, tries: BoolArray) -> float:
-    total = int(tries.sum())
-    return int(hits.sum()) / total if total else 0.0

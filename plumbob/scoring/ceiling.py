@@ -20,8 +20,10 @@ import numpy as np
 from plumbob.attacks.row_messages import RowMessages, row_messages
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring._best_learner import Chosen, Judge
+from plumbob.scoring._repeated_rows import first_of_each
 from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
 from plumbob.scoring.countable import bits_of, least_error, open_dimensions
+from plumbob.scoring.evidence import LEAST_EFFECTIVE, effective_rows
 from plumbob.scoring.proven import most_hits, private
 from plumbob.scoring.score import Score, Truth
 from plumbob.threats import View
@@ -53,7 +55,7 @@ class _Target:
 
 def learnable(view: View, truth: Truth, rng: np.random.Generator) -> tuple[ColumnCeiling, ...]:
     """One ceiling for each unknown column (of pictures: each tile), and for the label where the active party is not curious."""
-    picked = np.sort(rng.permutation(len(view.own))[:ROWS])
+    picked = _picked(view, truth, rng)
     told = row_messages(view)
     if truth.filled is None:
         return _learnt(view, truth, told, picked, rng)
@@ -62,6 +64,15 @@ def learnable(view: View, truth: Truth, rng: np.random.Generator) -> tuple[Colum
         found += _learnt(view, truth.only(columns), told, picked[rows], rng, labelled=False)
     place = {name: j for j, name in enumerate(truth.names)}
     return tuple(sorted(found, key=lambda one: place.get(one.name, len(place))))
+
+
+def _picked(view: View, truth: Truth, rng: np.random.Generator) -> IntArray:
+    """Rows that are looked at; of people who are there several times one, for what they know of themselves is no learning."""
+    drawn = rng.permutation(len(view.own))
+    people = first_of_each(view.own, truth.values)
+    if people is not None:
+        drawn = drawn[np.isin(drawn, people)]
+    return np.sort(drawn[:ROWS])
 
 
 def _alike(filled: BoolArray) -> list[tuple[IntArray, BoolArray]]:
@@ -178,10 +189,18 @@ def _ceiling(target: _Target, chosen: Chosen, table: FloatArray) -> ColumnCeilin
     gain, margin = _spared(alone - target.errors(chosen.taken, table), target.base)
     other, other_margin = _spared(alone - target.errors(chosen.told, table), target.base)
     high = max(gain + margin, other + other_margin, UNSEEN / rows)
+    if _rests_on(target, table) < LEAST_EFFECTIVE:
+        high = 1.0  # nobody learns from so few what a rare value looks like, and no interval of them is honest
     shown = min(1 - own, max(0.0, gain))
-    return ColumnCeiling(
-        target.name, own, own + shown, shown, gain - margin, min(1.0, high), chosen.learner, rows, _kind(target)
-    )
+    low = gain - max(margin, UNSEEN / rows)  # two learners differ by chance, even if messages say nothing
+    return ColumnCeiling(target.name, own, own + shown, shown, low, min(1.0, high), chosen.learner, rows, _kind(target))
+
+
+def _rests_on(target: _Target, table: FloatArray) -> float:
+    """How many rows the error of the best constant rests on: of a rare value as many as have it."""
+    if target.label is None:
+        return effective_rows((table[:, target.part] ** 2).mean(axis=1))
+    return target.base * len(table)
 
 
 def _spared(errors: FloatArray, base: float) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring._chance import LIMIT, Coded, counted, orders
 from plumbob.scoring._joint_codes import joint_codes
 from plumbob.scoring._linear_maps import linear_maps
+from plumbob.scoring._repeated_rows import first_of_each
 from plumbob.scoring._single_codes import single_codes
 from plumbob.scoring.metrics import EXACT_CELL
 
@@ -91,6 +92,11 @@ class _Tables:
 def _remembered(tables: _Tables, names: tuple[str, ...]) -> tuple[str, ...]:
     own, hidden, grids = tables.taken()
     found = [""] * hidden.shape[1]
+    people = first_of_each(own, hidden)
+    if people is not None:
+        own, hidden = own[people], hidden[people]
+        if len(own) < FEWEST_ROWS:
+            return tuple(found)
     counts = [counted(column) for column in hidden.T]
 
     def left() -> IntArray:

@@ -9,6 +9,7 @@ from plumbob.attacks.base import Orders
 from plumbob.bundle import Array
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import metrics
+from plumbob.scoring._cell_claims import rate, score_claims
 from plumbob.scoring.evidence import effective_rows, ties
 from plumbob.scoring.score import ColumnScore, Score, Truth, share_removed
 from plumbob.threats import View
@@ -54,25 +55,8 @@ def score_orders(orders: Orders, truth: Truth, view: View) -> Score:
                 effective=effective_rows(usual_wrong[:, j].astype(float)),
             )
         )
-    cells = max(1, int(spoken.sum()))
-    error, baseline = int(wrong.sum()) / cells, int(usual_wrong.sum()) / cells
-    rates = wrong.sum(axis=1) / np.maximum(1, spoken.sum(axis=1))
-    low, middle, high = np.quantile(rates, [0.05, 0.5, 0.95])
-    return Score(
-        metric="orders",
-        error=error,
-        baselines={"best_constant": baseline},
-        gain=1 - error / baseline if baseline > 0 else 0.0,
-        r2=0.0,
-        bound=metrics.norm_bound(truth.cells),
-        sharp_bound=metrics.sharp_bound(truth.cells),
-        attack_accuracy=None,
-        constant_accuracy=None,
-        row_error_quantiles=(float(low), float(middle), float(high)),
-        candidates=None,
-        rows=len(truth.values),
-        columns=tuple(columns),
-    )
+    baselines = {"best_constant": rate(usual_wrong, spoken)}
+    return score_claims("orders", spoken, wrong, baselines, truth, tuple(columns))
 
 
 def _tie(claimed: IntArray, true: FloatArray, view: View, rows: BoolArray) -> tuple[float, float]:

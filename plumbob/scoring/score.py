@@ -14,6 +14,7 @@ from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import FILLED, BoolArray, FloatArray, IntArray
 from plumbob.kinds import Kind, kind_of
+from plumbob.scoring._repeated_rows import one_row_each
 from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.evidence import label_tie
 from plumbob.scoring.held_columns import held_columns
@@ -25,6 +26,9 @@ from plumbob.transcript import Transcript
 LIMITED = ("it ran longer than ", "it needed more than ", "it was killed by ")
 # Of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
 THEIRS = 0.01
+# A mean squared error up to which nothing varies. One outlier outside of the rows that are judged sets the range, and leaves
+# the others within a billionth of it: they can be recovered all the same
+FLAT = 1e-24
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,10 @@ class Truth:
     held: tuple[
         str, ...
     ] = ()  # what each column is of own columns, where that was looked at; see `scoring.held_columns`
-    filled: BoolArray | None = None  # cells that were missing and preparation filled, nobody's data; None if none were
+    filled: BoolArray | None = (
+        None  # cells that count nowhere: preparation filled them, or their people are known in full
+    )
+    known_people: IntArray | None = None  # rows that the curious know in full
     nodes: tuple[IntArray, FloatArray] | None = None  # of a model of trees: column and threshold of its nodes on them
 
     @property
@@ -60,6 +67,10 @@ class Truth:
     def column(self, j: int) -> FloatArray:
         """The values of one column that count."""
         return self.values[:, j] if self.filled is None else self.values[~self.filled[:, j], j]
+
+    def others(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows of people whom the curious do not know in full."""
+        return rows if self.known_people is None else np.delete(rows, self.known_people, axis=0)
 
     def only(self, columns: IntArray) -> Truth:
         """The truth of some columns."""
@@ -193,7 +204,8 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
         kinds,
         own_names=tuple(feature.name if several else feature.column.name for feature in mine),
         grids=np.array([feature.column.grid for feature in features]),
-        filled=_filled(transcript, view),
+        filled=_uncounted(_filled(transcript, view), values[:, view.unknown], view.people),
+        known_people=view.people,
         nodes=_nodes(coordinator, view),
     )
 
@@ -218,9 +230,18 @@ def _filled(transcript: Transcript, view: View) -> BoolArray | None:
     return filled[:, view.unknown] if filled[:, view.unknown].any() else None
 
 
+def _uncounted(filled: BoolArray | None, values: FloatArray, people: IntArray | None) -> BoolArray | None:
+    """Filled cells, and all of the people whom the curious know in full."""
+    if people is None:
+        return filled
+    every = np.zeros(values.shape, dtype=np.bool_) if filled is None else filled.copy()
+    every[people] = True
+    return every
+
+
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
-    guess = dealt(finite(guess), truth, view)
+    guess, truth, view = one_row_each(dealt(finite(guess), truth, view), truth, view)
     truth = _with_held(truth, view)
     judged = _told(replace(_score_columns(guess, truth, view, rng), untried=guess.untried), truth, view)
     if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
@@ -230,10 +251,10 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
         return judged
     if guess.untried and (guess.labels < 0).all():
         return judged
-    usual = int(np.bincount(truth.label).max())
-    right = float(np.mean(guess.labels == truth.label))  # a row of which nothing is said counts as wrong
-    tie = label_tie(guess.labels, truth.label)
-    return replace(judged, label_accuracy=right, label_baseline=usual / len(truth.label), label_tie=tie)
+    told, label = truth.others(guess.labels), truth.others(truth.label)
+    right = float(np.mean(told == label))  # a row of which nothing is said counts as wrong
+    usual = int(np.bincount(label).max()) / len(label)
+    return replace(judged, label_accuracy=right, label_baseline=usual, label_tie=label_tie(told, label))
 
 
 def _with_held(truth: Truth, view: View) -> Truth:
@@ -260,7 +281,7 @@ def _told(judged: Score, truth: Truth, view: View) -> Score:
     """The score, with what is held already and how many cells were left out."""
     words = {name: held for name, held in zip(truth.names, truth.held, strict=False) if held}
     columns = tuple(replace(one, held=words[one.name]) if one.name in words else one for one in judged.columns)
-    filled = 0 if truth.filled is None else int(truth.filled.sum())
+    filled = 0 if truth.filled is None else int(truth.others(truth.filled).sum())
     return replace(judged, columns=columns, label_held=_held_label(truth, view), filled=filled)
 
 
@@ -364,18 +385,18 @@ def sum_of(vectors: FloatArray, column: FloatArray) -> FloatArray | None:
 def total_gain(error: float, totals: Mapping[str, float]) -> float:
     """The share of the best baseline's error that the guess removed; 0 where that baseline is right already."""
     least = min(totals.values())
-    return 1 - error / least if least > 1e-15 else 0.0
+    return 1 - error / least if least > FLAT else 0.0
 
 
 def above_mean(error: float, variance: float) -> float:
     """1 - MSE / variance; 0 where nothing varies."""
-    return 1 - error / variance if variance > 1e-15 else 0.0
+    return 1 - error / variance if variance > FLAT else 0.0
 
 
 def share_removed(errors: FloatArray, baseline: FloatArray) -> tuple[float, float]:
     """1 - sum(errors) / sum(baseline) and its standard error over rows (that of a ratio of two sums)."""
     total = float(baseline.sum())
-    if total <= 1e-15 * len(baseline):
+    if total <= FLAT * len(baseline):
         return 0.0, 0.0
     ratio = float(errors.sum()) / total
     residual = errors - ratio * baseline

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumbob.attacks.auxiliary.complete_rows import learnt_alone
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import baselines, metrics
@@ -25,7 +26,8 @@ def score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Ge
     true, seen = truth.values, truth.seen
     squared = (values - true) ** 2
     prior = without_scores(view)
-    guesses = baselines.squared_errors(true, view.own, prior, seen)
+    alone = None if truth.tiles else learnt_alone(view)
+    guesses = baselines.squared_errors(true, view.own, prior, seen, alone)
     # Of pixels, nobody asks for single ones. A generator of its own, so that other draws stay as they were.
     held = np.array([bool(words) for words in truth.held]) if truth.held else None
     risk = None if truth.tiles else at_risk(values, true, guesses, np.random.default_rng(len(true)), seen, held)
@@ -34,7 +36,8 @@ def score_values(values: FloatArray, truth: Truth, view: View, rng: np.random.Ge
     low, middle, high = np.quantile(metrics.row_means(squared, seen), [0.05, 0.5, 0.95])
     judges = not truth.tiles and len(np.unique(truth.other_labels)) > 1  # too slow on thousands of pixels
     accuracy = _attack_accuracies(values, truth, rng) if judges else None
-    compared = _Compared(values, true, view.own, prior, received_scores(view), guesses, risk, truth.kinds)
+    known = view.own if alone is None else np.hstack([view.own, alone])
+    compared = _Compared(values, true, view.own, prior, known, received_scores(view), guesses, risk, truth.kinds)
     return Score(
         metric="values",
         error=error,
@@ -61,6 +64,7 @@ class _Compared:
     true: FloatArray
     own: FloatArray
     prior: FloatArray
+    known: FloatArray  # own columns, and what learners make of them
     scores: FloatArray
     baselines: Mapping[str, FloatArray]
     risk: AtRisk | None  # not counted of pictures
@@ -74,6 +78,7 @@ class _Compared:
             self.true[here],
             self.own[rows],
             self.prior[here],
+            self.known[rows],
             self.scores[rows],
             {name: cells[here] for name, cells in self.baselines.items()},
             None if self.risk is None else self.risk.only(rows, column),
@@ -110,7 +115,7 @@ def _judged(compared: _Compared, parts: list[tuple[str, IntArray]], tiles: bool)
     score_correlation = metrics.mean_correlation(compared.scores, true)
     two_values = np.array([min(map(len, map(np.unique, pair))) <= 2 for pair in zip(values.T, true.T, strict=True)])
     # A prior that differs by row is among what the guess must know more than.
-    known = np.hstack([compared.own, np.unique(compared.prior, axis=1)])
+    known = np.hstack([compared.known, np.unique(compared.prior, axis=1)])
     shown = None if risk is None else evidence(values, true, known, risk.missed)
     fixed = {t: None if tiles else fixed_hits(true, t) for t in (0.01, 0.05, 0.10)}
     columns = []

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.idle_defences import effective
 from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import read_plan
@@ -190,8 +191,9 @@ def _checked(place: Path) -> None:
 
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
-    found = tuple(answers(conclude(findings) if plan is None else conclude(findings, gaps(plan), plan.limit)))
-    computed, findings = findings, attacked(findings)
+    changed = effective(findings)
+    found = tuple(answers(conclude(changed) if plan is None else conclude(changed, gaps(plan), plan.limit)))
+    computed, findings = findings, attacked(changed)
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]
     for column in told:

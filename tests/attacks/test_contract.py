@@ -97,8 +97,14 @@ def test_the_same_seed_gives_the_same_guess(name: str, protocol: str, threat: st
 @pytest.mark.parametrize(("name", "protocol", "threat"), FITTING)
 def test_garbage_in_place_of_the_truth_changes_no_guess(name: str, protocol: str, threat: str) -> None:
     log = usual(protocol)
-    garbage = np.random.default_rng(9).random(log.sealed("passive")["columns"].shape)
-    two = guess(name, cut(with_truth(log, "passive", garbage), THREATS[threat]))
+    view = first(name, protocol, threat)[0]
+    hidden = next(party for party in ("passive", "active") if party not in view.curious)
+    true = log.sealed(hidden)["columns"]
+    garbage = np.random.default_rng(9).random(true.shape)
+    people = view.people
+    if people is not None:  # whom the threat knows in full
+        garbage[people] = true[people]
+    two = guess(name, cut(with_truth(log, hidden, garbage), THREATS[threat]))
     assert numbers(first(name, protocol, threat)[1]) == numbers(two)
 
 

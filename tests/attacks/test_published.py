@@ -93,6 +93,11 @@ TABLE: dict[str, dict[str, Row]] = {
         "models": (None, OURS, "two classes"),
     },
     "reverse_sum": {"effort": (34, OURS, "Section 5.1.3")},
+    "bin_mapping": {
+        "decoder": ("reverse_sum", PAPER, "Section 5.4"),
+        "effort": (34, OURS, "Section 5.1.3"),
+        "ranks": (True, OURS, "does not say"),
+    },
     # jin2021
     "cafe": CAFE,
     "cafe_single_loop": CAFE | {"earlier": (None, PAPER, "Algorithm 4")},

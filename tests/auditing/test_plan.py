@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -16,6 +17,9 @@ from plumbob.attacks.scores.gradient_inversion import GradientInversion
 from plumbob.auditing.planning.chosen import Effort
 from plumbob.auditing.planning.plan import Plan, ProtocolPlan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
+from plumbob.auditing.running.expand import Unit
+from plumbob.auditing.running.open_data import open_source
+from plumbob.auditing.running.run import Workbench
 from plumbob.errors import BadInput
 from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
 
@@ -305,3 +309,36 @@ def test_an_attack_of_another_class_than_the_registered_one_is_refused() -> None
 
     with pytest.raises(BadInput, match="Own is not registered under this name"):
         make_plan({"data": "breast", "attacks": [Own()]})
+
+
+def test_auxiliary_rows_can_come_from_the_prediction_set() -> None:
+    threat = {"name": "active-auxiliary", "auxiliary_rows": 30, "auxiliary_from": "prediction"}
+    plan = make_plan({"data": "breast", "threats": [threat], "rows": 100})
+    granted = plan.threats[0].threat().grant(AuxiliaryRows)
+    assert granted == AuxiliaryRows(30, predicted=True)
+    source = open_source(plan.data, 0)
+    bench = Workbench(plan, source, Unit(plan.protocols[0], 0))
+    usual = Workbench(make_plan({"data": "breast", "rows": 100}), source, Unit(plan.protocols[0], 0))
+    assert len(bench.acquainted) == 30
+    assert not set(bench.acquainted) & {*bench.rows, *bench.train}
+    assert np.array_equal(bench.rows, usual.rows)  # the same are attacked, where there are enough
+    assert not len(usual.acquainted)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"threats": [{"name": "active", "auxiliary_from": "prediction"}]}, "needs auxiliary rows"),
+        (
+            {
+                "protocols": ["secure_boost"],
+                "threats": [{"name": "x", "auxiliary_rows": 9, "auxiliary_from": "prediction"}],
+            },
+            "is about prediction, secure_boost trains",
+        ),
+        ({"threats": [{"name": "x", "auxiliary_rows": 9, "auxiliary_from": "air"}]}, "'training' or 'prediction'"),
+    ],
+)
+def test_auxiliary_rows_from_elsewhere_are_refused(changed: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        make_plan({"data": "breast"} | changed)

@@ -50,6 +50,7 @@ def test_the_order_of_the_sweep_is_that_of_earlier_findings() -> None:
         *("fake_gradients", "dp_gradients", "dp_gradients", "sparse_gradients", "quantised_gradients"),
         *("hidden_indices", "secure_aggregation", "gaussian_masking", "gaussian_masking", "gaussian_masking"),
         *("masquerade", "rank_reduction", "quantised_embeddings", "deeper_cut", "rotation", "left_out"),
+        *("shared_indicators", "dp_histograms", "dp_histograms", "blinding"),
     ]
 
 
@@ -85,8 +86,12 @@ def test_a_threat_that_no_attack_fits_is_covered_by_a_stronger_one() -> None:
     plan = make_plan({"defences": ["none", "hide_model"], "threats": ["active", "active-auxiliary"]})
     covered = [gap for gap in gaps(plan) if gap.protocol == "logistic_regression"]
     assert [(gap.threat, gap.defence, gap.meaningful) for gap in covered] == [("active", "hide_model", False)]
+    assert (covered[0].covered_by, covered[0].state) == ("active-auxiliary", "not run")
+    assert "this one cannot learn more" in covered[0].words
     alone = make_plan({"defences": ["none", "hide_model"], "threats": ["active"], "protocols": "logistic_regression"})
     assert [(gap.threat, gap.meaningful) for gap in gaps(alone)] == [("active", True)]
+    assert [(gap.covered_by, gap.state) for gap in gaps(alone)] == [("", "not tested")]
+    assert "Plumbob has no attack for this party here; the nearest needs" in gaps(alone)[0].why
 
 
 def test_the_sweep_keeps_what_the_plan_says() -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from plumbob.auditing.planning.pre_training_check import precheck, secure_correlations
 from plumbob.correlation import correlations
-from plumbob.crypto.sharing import SERVERS, SHARING_PRIME, mean_products, product_of, shares_of
+from plumbob.crypto.sharing import (
+    SERVERS,
+    SHARING_PRIME,
+    dealt,
+    joined_limbs,
+    limbs_of,
+    mean_products,
+    multiplied,
+    product_of,
+    revealed,
+    shares_of,
+)
 from plumbob.errors import BadInput
 from plumbob.federation import split_at_random
 from tests.worlds import made_table
@@ -43,3 +57,22 @@ def test_the_secure_check_gives_the_same_cautions() -> None:
     federation = split_at_random(made_table(rows=120), 4, np.random.default_rng(0))
     assert precheck(federation, 0.5, secure=True) == precheck(federation, 0.5)
     assert precheck(federation, 0.5)
+
+
+def test_products_stay_shares_and_sums_of_limbs_are_sums() -> None:
+    rng = np.random.default_rng(3)
+    inside, numbers = (
+        rng.integers(2, size=(40, 1)).astype(object),
+        [int(n) * 2**100 - 7 for n in rng.integers(9, size=40)],
+    )
+    shares = multiplied(dealt(inside), dealt(limbs_of(numbers)))
+    assert joined_limbs(revealed(shares)) == [int(s) * n for s, n in zip(inside.ravel(), numbers, strict=True)]
+    two = (3 * shares[1] - 2 * shares[2]) % SHARING_PRIME  # the line at 0 by two other servers
+    assert (two == revealed(shares) % SHARING_PRIME).all()
+    assert all(len(set(part.ravel().tolist())) == part.size for part in shares)  # zeros are not to be told from others
+
+
+def test_the_library_does_not_read_the_command_line() -> None:
+    script = "import numpy as np; from plumbob.crypto.sharing import dealt; dealt(np.ones((2, 1), dtype=object))"
+    command = [sys.executable, "-c", script, "--out", "somewhere", "--no-such-option"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -20,8 +20,8 @@ from plumbob.threats import WhiteBox
 from tests.defences.worlds import defended, released, view_of
 
 PROTOCOL_NAMES = [name for name in ("logistic_regression", "decision_tree", "neural_network") if name in PROTOCOLS]
-# Others: test_gradients.py, test_embeddings.py.
-PREDICTION = [name for name, kind in DEFENCES.items() if kind.point not in ("gradients", "embeddings")]
+# Others: test_gradient_defences.py, test_embedding_defences.py, test_histogram_defences.py.
+PREDICTION = [name for name, kind in DEFENCES.items() if kind.point not in ("gradients", "embeddings", "histograms")]
 KEEP_LABELS = ("none", "label_only", "codebook", "hide_model")
 SECRETS = {"noise/seed", "dp_scores/seed", "randomised_response/seed"}
 
@@ -68,7 +68,16 @@ def test_a_defence_prints_itself_and_says_what_it_is(name: str) -> None:
     assert repr(defence) == repr(fresh)  # what it learnt is not among its settings
     assert repr(defence).startswith(f"{type(defence).__name__}(")
     assert defence.summary
-    assert defence.point in ("none", "inputs", "training", "embeddings", "gradients", "scores", "knowledge")
+    assert defence.point in (
+        "none",
+        "inputs",
+        "training",
+        "embeddings",
+        "gradients",
+        "histograms",
+        "scores",
+        "knowledge",
+    )
     assert defence.paper or name == "none"
 
 

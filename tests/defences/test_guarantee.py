@@ -7,7 +7,7 @@ from plumbob.defences import DEFENCES, defence_named
 
 def test_only_defences_with_differential_privacy_promise_it() -> None:
     promising = {name for name in DEFENCES if defence_named(name).guarantees()}
-    assert promising == {"dp_sgd", "dp_gradients", "dp_scores", "randomised_response"}
+    assert promising == {"dp_sgd", "dp_gradients", "dp_scores", "randomised_response", "dp_histograms"}
 
 
 @pytest.mark.parametrize("name", ["dp_sgd", "dp_gradients"])

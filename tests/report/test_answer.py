@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.untried import Gap
 from plumbob.report.answer import answers, how, overall, sure, worst_columns
+from plumbob.report.exposure import known_before
 from plumbob.report.facts import Asked, holdings
 from plumbob.report.phrases import plain, short
 from tests.report import samples
@@ -13,7 +16,9 @@ def test_the_headline_counts_every_kind_of_leak() -> None:
     (found,) = answers(conclude(samples.capped(samples.values())))
     counted = {level: number for level, number in found.counts.items() if number}
     assert counted == {"exact": 1, "leak": 4, "order": 1, "none": 4}
-    assert found.headline == "Yes: 6 of 10 columns leak (1 in order only) to the active party"
+    assert found.headline == (
+        "Yes: 6 of 10 columns leak (1 in order only) to the active party; no leak above 3 % was found in the other 4"
+    )
     assert overall([found]) == found.headline
 
 
@@ -34,6 +39,37 @@ def test_what_is_not_known_is_in_the_headline() -> None:
     assert said == "No leak above 3 % in 10 columns; 1 of 2 situations was not tested"
     silent = Gap("logistic_regression", "passive", "none", "it gets no message", meaningful=False)
     assert overall(answers(conclude(tested, [silent]))) == "No leak above 3 % in 10 columns"
+    covered = replace(silent, threat="active-black-box", covered_by="active", why="covered by active")
+    said = overall(answers(conclude(tested, [gap, covered])))
+    assert said == "No leak above 3 % in 10 columns; 1 of 3 situations was not tested and 1 was not run"
+
+
+def test_what_learners_reach_where_no_attack_was_run_is_said_and_counted() -> None:
+    gap = Gap("logistic_regression", "coordinator", "none", "Plumbob has no attack for this party here")
+    seen = samples.capped(samples.values(shares=(0.3,), threat="coordinator"), high=0.9)
+    findings = [*samples.capped(samples.harmless()), *(f for f in seen if f.score.metric == "ceiling")]
+    found = answers(conclude(findings, [gap]))
+    missing = next(answer for answer in found if answer.untested)
+    assert "learners with complete rows of other people explain" in missing.untested
+    assert missing.untested.endswith("(own columns alone 10 %); treat it as leaking")
+    assert overall(found).startswith("Not known: no leak was found, but all 10 are not tested")  # the worst of both
+    assert {one.attack for one in missing.columns} == {""}
+    silent = replace(gap, meaningful=False, covered_by="active", why="covered by active")
+    covered = answers(conclude(findings, [silent]))
+    assert [answer.columns for answer in covered if answer.untested] == [
+        ()
+    ]  # nothing was tried: nothing to draw or count
+    assert overall(covered) == "No leak above 3 % in 10 columns; 1 was not run"
+
+
+def test_a_party_that_knows_the_values_before_is_named() -> None:
+    (found,) = answers(conclude(samples.values(shares=(0.3,))))
+    column = found.columns[2]
+    assert column.beforehand < 0.5
+    known = replace(column, verdict=replace(column.verdict, gain=-1.0, r2=0.8))  # the best guess has R2 = 0.9
+    assert known.beforehand == pytest.approx(0.9)
+    assert "(90 % of the variance)" in known_before(known)
+    assert known_before(column) == ""
 
 
 def test_a_column_is_named_by_its_strongest_attack() -> None:
@@ -57,7 +93,9 @@ def test_the_worst_case_is_over_protocols_but_apart_for_defences() -> None:
 def test_several_situations_are_counted_worst_first() -> None:
     found = answers(conclude(samples.capped(samples.harmless() + samples.values())))
     assert [a.leaking > 0 for a in found] == [True, False]
-    assert overall(found) == "Yes: 6 of 10 columns leak (1 in order only) in at least one of 2 situations"
+    assert overall(found) == (
+        "Yes: 6 of 10 columns leak (1 in order only) in at least one of 2 situations; no leak above 3 % was found in the other 4"
+    )
 
 
 def test_all_shares_count_and_it_is_stated() -> None:
@@ -105,7 +143,7 @@ def test_nothing_measured() -> None:
 
 def test_an_unknown_threat_keeps_its_name() -> None:
     (found,) = answers(conclude(samples.capped(samples.values(shares=(0.3,), threat="our own\nthreat"))))
-    assert found.headline.endswith("leak (1 in order only) to our own threat")
+    assert "leak (1 in order only) to our own threat; " in found.headline
 
 
 @pytest.mark.parametrize(

@@ -144,9 +144,9 @@ def test_a_threat_that_learns_nothing_counts_for_nothing() -> None:
     assert stage.residual == "none found"
     subject = about(threats=(THREATS["active"], THREATS["passive-training"]))
     _, passive = identifiability.means(subject, answers(conclude(quiet(), [silent])), quiet())
-    assert (passive["learns"], passive["cost"]) == ("not needed: it gets no message", "not tested")
+    assert (passive["learns"], passive["cost"]) == ("not applicable: it gets no message", "not tested")
     text = text_of(render(subject, quiet(), made={}, conclusion=conclude(quiet(), [silent])))
-    assert "logistic_regression, threat passive-training, defence none: not needed, it gets no message." in text
+    assert "logistic_regression, threat passive-training, defence none: not applicable, it gets no message." in text
 
 
 def test_a_column_that_one_protocol_leaves_open_counts_as_at_least() -> None:

@@ -65,8 +65,9 @@ def test_what_may_have_gone_unseen_is_a_bracket_from_what_guessing_explains() ->
 def test_the_ceiling_stands_above_the_floor_and_may_be_lower() -> None:
     found = standing(samples.capped(one_column(0.0), high=0.2))
     at = lanes(found)
-    assert (at.own, at.full, at.top) == (pytest.approx(0.1), pytest.approx(0.2), pytest.approx(0.3))
-    assert at.floor == 1.0
+    assert (at.own, at.full) == (pytest.approx(0.1), pytest.approx(0.2))  # of learners
+    assert at.floor == at.top == 1.0  # algebra found more, so that more is possible
+    assert lanes(standing(samples.capped(one_column(0.0415), high=0.2))).top == pytest.approx(0.3)
     assert width(found, "own") == pytest.approx(0.1, abs=0.002)
     assert width(found, "told") == pytest.approx(0.1, abs=0.002)
     assert not drawn(standing(one_column(0.0)), "own")  # none was computed
@@ -103,4 +104,4 @@ def test_everything_stays_inside_and_is_said_in_words() -> None:
         for rect in root.iter("rect"):
             assert EDGE <= float(rect.get("x", "")) <= WIDTH
             assert float(rect.get("x", "")) + float(rect.get("width", "")) <= WIDTH - EDGE + 1.01
-    assert len(legend()) == 4
+    assert len(legend()) == 5

@@ -180,7 +180,7 @@ def test_headline_and_threats_are_those_of_the_conclusion(tab: Page, files: dict
     tab.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
     told = rows.all_inner_texts()
     assert sum("not tested" in text and NO_ATTACK in text for text in told) == 1
-    assert sum("not needed" in text and "it gets no message" in text for text in told) == 1
+    assert sum("not applicable" in text and "it gets no message" in text for text in told) == 1
 
 
 def test_every_level_has_a_colour_of_its_own_that_is_not_the_safe_one(tab: Page, files: dict[str, Path]) -> None:
@@ -197,7 +197,7 @@ def test_every_level_has_a_colour_of_its_own_that_is_not_the_safe_one(tab: Page,
 def test_the_bar_is_drawn_for_every_column_and_explained_once(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["levels"].as_uri())
     assert tab.locator(".legend.bars").count() == 1
-    assert tab.locator(".legend.bars .sample").count() == 4
+    assert tab.locator(".legend.bars .sample").count() == 5
     assert tab.locator("#column-table .own").count() == 7  # of the one that is held already nothing is to be learnt
     lengths = shown(tab, "#column-table .floor")
     assert [round(box["width"]) for box in lengths] == sorted((round(box["width"]) for box in lengths), reverse=True)
@@ -241,8 +241,40 @@ def test_the_protection_chart_marks_the_choice_and_fades_the_dominated(tab: Page
 def test_the_protection_table_sorts_by_cost(tab: Page, files: dict[str, Path]) -> None:
     tab.goto(files["sweep"].as_uri())
     tab.locator("#protection-table-1 thead button", has_text="Points lost").click()
-    rows = tab.evaluate("[...document.querySelectorAll('#protection-table-1 tbody th')].map(e => e.textContent)")
+    rows = tab.evaluate("[...document.querySelectorAll('#protection-table-1 tbody th > bdi')].map(e => e.textContent)")
     assert rows[:2] == ["verification", "noise (sigma=1.0)"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_table_of_defences_is_seen_whole_with_what_leaks_first(
+    tab: Page, files: dict[str, Path], width: int, scheme: str
+) -> None:
+    tab.set_viewport_size({"width": width, "height": 844})
+    tab.emulate_media(color_scheme=scheme)
+    tab.goto(files["sweep"].as_uri())
+    hidden = (
+        "[...document.querySelectorAll('.scroll:has([id^=protection-table])')].map(e => e.scrollWidth - e.clientWidth)"
+    )
+    assert tab.evaluate(hidden) == [0]
+    first = tab.locator("#protection-table-1 tbody tr").first
+    assert [cell.get_attribute("data-label") for cell in first.locator("td").all()][:3] == [
+        "Columns leaking",
+        "Worst column",
+        "Leak",
+    ]
+    boxes = shown(tab, "#protection-table-1 tbody tr td")
+    assert all(0 <= box["left"] and box["right"] <= width for box in boxes)
+
+
+def test_what_is_not_known_is_a_list_that_the_answer_leads_to(tab: Page, files: dict[str, Path]) -> None:
+    tab.goto(files["levels"].as_uri())
+    tab.click("#answer a[href='#not-known']")
+    assert tab.evaluate("location.hash") == "#not-known"
+    told = tab.locator("#not-known li").all_inner_texts()
+    assert sum(NO_ATTACK in text for text in told) == 1
+    assert sum("not applicable: it gets no message" in text for text in told) == 1
+    assert any("undecided" in text for text in told)
 
 
 def test_the_gate_the_matrix_and_before_and_after_are_seen(tab: Page, files: dict[str, Path]) -> None:

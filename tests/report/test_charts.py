@@ -6,6 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from plumbob.auditing.concluding.conclusion import conclude
+from plumbob.auditing.concluding.untried import Gap
 from plumbob.report import canvas, charts, figures
 from plumbob.report.answer import answers
 from plumbob.report.canvas import Axis
@@ -125,3 +126,24 @@ def test_correlations_are_drawn_for_own_columns_and_scores() -> None:
     assert [len(titles(parsed(drawing))) for drawing in figure.drawings] == [10, 10]
     assert "Eq 16" in str(figure.drawings[0])
     assert "Eq 17" in str(figure.drawings[1])
+
+
+def test_what_was_not_tested_is_never_drawn_as_nothing() -> None:
+    gap = Gap("logistic_regression", "coordinator", "none", "Plumbob has no attack for this party here")
+    seen = samples.capped(samples.values(shares=(0.3,), threat="coordinator"), high=0.9)
+    findings = [*samples.values(shares=(0.3,)), *(f for f in seen if f.score.metric == "ceiling")]
+    found = answers(conclude(findings, [gap]))
+    assert len(found) == 2
+    for drawn in (figures.column_figures(found), figures.correlation_figures(found)):
+        assert ["coordinator" in figure.heading for figure in drawn] == [False]
+    (missing,) = figures.undrawn(found)
+    assert missing.endswith("seen by coordinator")
+
+
+def test_a_column_in_which_nothing_was_found_has_no_bar_but_its_limit() -> None:
+    (found,) = answers(conclude(samples.capped(samples.values(shares=(0.3,)))))
+    (figure,) = figures.column_figures([found])
+    none = [column.verdict.column for column in found.columns if column.level is Level.NONE]
+    assert f"no leak above 3 % was found in the other {len(none)}." in figure.caption
+    texts = [text.text for text in parsed(figure.drawings[0]).iter("text")]
+    assert texts.count("below 3 %") == len(none)

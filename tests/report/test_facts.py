@@ -95,14 +95,14 @@ def test_what_is_not_known_is_counted_over_all_situations() -> None:
     missing = Gap("logistic_regression", "collusion", "none", "no attack of this plan applies")
     silent = Gap("logistic_regression", "passive", "none", "it gets no message", meaningful=False)
     found = answers(conclude(samples.capped(samples.harmless()), [missing, silent]))
-    assert not_known(found) == "1 of 2 situations was not tested. Not known is not safe."
+    assert not_known(found) == "1 of 3 situations was not tested. Not known is not safe."
     assert (
         not_known(answers(conclude(samples.harmless())))
         == "10 columns are undecided or not tested. Not known is not safe."
     )
     both = answers(conclude(samples.harmless() + samples.capped(samples.values()), [missing]))
     assert not_known(both) == (
-        "1 of 3 situations was not tested and in 1 of 3 situations some columns are undecided or not tested. "
+        "1 of 3 situations was not tested; in 1 of 3 situations some columns are undecided or not tested. "
         "Not known is not safe."
     )
     assert not_known(answers(conclude(samples.capped(samples.harmless())))) == ""

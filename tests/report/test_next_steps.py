@@ -39,16 +39,31 @@ def test_a_leak_without_a_sweep_asks_for_one_for_more_attackers_and_for_a_gate()
         "threats: [active, active-auxiliary]  # in plan.yaml",
         'plumbob audit plan.yaml --gate "leaks==0"',
     ]
-    assert "active-auxiliary (the active party, which knows the model and 100 complete rows" in found[1].said
-    assert "collusion" not in found[1].said  # of two parties nobody is left to collude with
-    assert "collusion" in steps(samples.values(), replace(ASKED, parties=("a", "b", "c"), active="a"))[1].said
+    assert "active-auxiliary (the active party, which knows the model and 100 complete rows" in found[2].said
+    assert "not possible with such parties" in found[2].said.partition("collusion")[0]  # nobody is left to collude with
+    assert "collusion (" in steps(samples.values(), replace(ASKED, parties=("a", "b", "c"), active="a"))[2].said
 
 
 def test_what_was_asked_for_is_not_asked_again() -> None:
     every = [f for threat in ("active-auxiliary", "active-black-box-auxiliary") for f in samples.values(threat=threat)]
     found = steps(every, replace(ASKED, gated=True, sweeps=False))
     assert commands(found) == []
-    assert "a recorded run cannot be changed" in found[0].said
+    assert "a recorded run cannot be changed" in found[1].said
+
+
+def test_what_leaks_is_withheld_until_something_is_shown_to_stop_it() -> None:
+    first = steps(samples.values())[0].said
+    assert first == (
+        "Withhold these columns, or the model, until something is shown to stop it: income, age, balance and 3 more leak."
+    )
+    assert not steps(samples.values(threat="active-black-box"))[0].said.startswith("Withhold these columns, or")
+    assert not any(step.said.startswith("Withhold") for step in steps(samples.capped(samples.sweep())))
+
+
+def test_weaker_settings_are_to_be_run_again() -> None:
+    made = [replace(f, attack="shadow_inversion (fast, adaptive=True)") for f in samples.values(shares=(0.3,))]
+    assert any(step.said.startswith("Run it again at full strength") for step in steps(made))
+    assert not any(step.said.startswith("Run it again") for step in steps(samples.values()))
 
 
 def test_nothing_is_to_be_done_about_what_is_safe_but_to_keep_it_so() -> None:
@@ -102,7 +117,10 @@ def test_every_situation_is_listed_by_what_the_curious_must_know() -> None:
         "not tested",
         "needs the model (white box)",
     )
-    assert (first["passive-training"].badge, first["passive-training"].verdict) == ("not needed", "it gets no message")
+    assert (first["passive-training"].badge, first["passive-training"].verdict) == (
+        "not applicable",
+        "it gets no message",
+    )
     assert {row.threat for row in found[1].rows} == {"active"}
     assert found[2].rows[0].knows == "the names, ranges and decimals of the columns, 100 complete rows of other people"
 
@@ -139,6 +157,6 @@ def test_a_defence_that_only_leaves_least_to_learn_is_not_one_to_take() -> None:
     findings = samples.sweep()  # nobody computed ceilings: nothing is shown to be safe
     conclusion = conclude(findings)
     assert {choice.reason for choice in frontiers(findings, conclusion)} <= {"least", "nothing"}
-    first = steps(findings)[0].said
+    first = steps(findings)[1].said
     assert first.startswith("Do not rely on a defence of this sweep: none is shown to be safe.")
     assert not any(step.said.startswith("Take") for step in steps(findings))

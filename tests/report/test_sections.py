@@ -114,7 +114,8 @@ def test_counts_of_older_versions_are_those_beyond_a_fixed_guess() -> None:
 def test_people_of_a_column_are_told_beside_chance() -> None:
     verdict = answers(conclude(samples.values(shares=(0.3,))))[0].columns[1].verdict
     verdict = replace(verdict, within_1=20 / 384, rows_1=19.0, rows_exact=0.0, rows_1_chance=8.0)
-    assert of_column(verdict, 384) == "for 20 of 384 people the guess was within 1 % of the range; chance gives 8"
+    close = "for 20 of 384 people the guess was within 1 % of the range (a fixed guess: 38)"
+    assert of_column(replace(verdict, fixed_1=0.1), 384) == (f"{close}; where a fixed guess misses for 19, by chance 8")
     assert "for all 384 people" in of_column(replace(verdict, within_1=1.0), 384)
     assert of_column(replace(verdict, rows_1=0.0), 384) == (
         "nobody was guessed to within 1 % of the range whom a fixed guess misses"
@@ -237,13 +238,16 @@ def labelled(findings: list[Finding], right: float, usual: float = 0.5) -> list[
 def test_the_label_is_part_of_the_answer() -> None:
     findings = samples.capped(labelled(samples.values(threat="passive-training"), 1.0))
     found = answers(conclude(findings))
-    assert found[0].headline == "Yes: 6 of 10 columns leak (1 in order only) to a passive party, and the label"
+    assert found[0].headline.startswith(
+        "Yes: 6 of 10 columns leak (1 in order only) to a passive party, and the label;"
+    )
     assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
     other = answers(conclude(findings + samples.capped(samples.values(threat="active-training"))))
     assert (
-        overall(other) == "Yes: 6 of 10 columns leak (1 in order only), and the label in at least one of 2 situations"
+        overall(other).partition("; ")[0]
+        == "Yes: 6 of 10 columns leak (1 in order only), and the label in at least one of 2 situations"
     )
-    assert "leak (1 in order only) to a passive party, and the label." in printed(findings)
+    assert "leak (1 in order only) to a passive party, and the label;" in printed(findings)
     shown = page(findings)
     assert "<dt>Label</dt><dd><bdi>Every label is known, where the most frequent class alone gets 50" in shown
     assert "<bdi>the label</bdi>" in shown.split('id="column-table"')[1].split("</table>")[0]

@@ -86,7 +86,7 @@ def test_every_situation_has_one_line_tested_or_not() -> None:
         "  □ active-black-box, logistic regression on bank, with label_only: Not tested: needs the model (white box)."
         in told
     )
-    assert "  – passive, logistic regression on bank: Not needed: it gets no message." in told
+    assert "  – passive, logistic regression on bank: Not applicable: it gets no message." in told
 
 
 def test_what_was_not_found_has_its_limit_in_the_table() -> None:
@@ -98,5 +98,5 @@ def test_what_was_not_found_has_its_limit_in_the_table() -> None:
 
 def test_it_ends_with_what_to_do_next() -> None:
     text = printed(samples.values())
-    assert "What to do next:\n  1. Look for a defence" in text
+    assert "\n  2. Look for a defence" in text.partition("What to do next:\n  1. Withhold")[2]
     assert "     plumbob audit plan.yaml --sweep --out swept" in text

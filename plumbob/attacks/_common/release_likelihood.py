@@ -2,7 +2,7 @@
 
 A defence that is known to have changed the scores (`view.defence`) leaves some scores v that fit a release r. The misfit
 is zero, or least, for those and grows with the squared distance from them:
-    rounding     v to the interval [r, r + 10^-b)
+    rounding     v to the interval [r, r + 10^-b), or half of that to each side of r
     label only   the largest other score over the named one
     codebook     v to the farthest border of the word's cell that it lies beyond
     purifier     purify(v) to r
@@ -102,6 +102,8 @@ def meaning(defence: KnownDefences) -> Meaning | None:
         return Meaning(_codebook(words), lambda r: words.to(r)[_nearest(r, words)], 0.0, hard=True, fair=True)
     if rounding is not None:
         step, sigma = 10.0**-rounding.digits, 0.0 if noise is None else noise_width(noise)
+        if rounding.nearest:
+            return Meaning(_interval(step, step / 2), _around(step), step / 2 + sigma, hard=sigma == 0.0, fair=True)
         return Meaning(_interval(step), _filled_up, step + sigma, hard=sigma == 0.0, fair=True)
     if purifier is not None and purifier.layers is not None:
         return Meaning(_purified(purifier.layers), _above_zero, PURIFIED, hard=False, fair=False)
@@ -149,12 +151,29 @@ def _codebook(words: Tensor) -> Misfit:
     return misfit
 
 
-def _interval(step: float) -> Misfit:
+def _interval(step: float, shift: float = 0.0) -> Misfit:
     def misfit(scores: Tensor, released: Tensor) -> Tensor:
-        below, above = torch.relu(released - scores), torch.relu(scores - released - step)
+        least = released - shift
+        below, above = torch.relu(least - scores), torch.relu(scores - least - step)
         return (below**2 + above**2).sum(dim=1)
 
     return misfit
+
+
+def _around(step: float) -> Middle:
+    """Scores rounded to the nearest: each as far along its interval as all of them, so that they add up to 1.
+
+    >>> _around(0.1)(torch.tensor([[0.5, 0.4, 0.0]], dtype=torch.float64)).round(decimals=6).tolist()
+    [[0.53, 0.43, 0.04]]
+    """
+
+    def middle(released: Tensor) -> Tensor:
+        low, high = (released - step / 2).clamp(min=0.0), released + step / 2
+        width = (high - low).sum(dim=1, keepdim=True)
+        share = ((1.0 - low.sum(dim=1, keepdim=True)) / width).clamp(1e-3, 1.0)
+        return low + share * (high - low)
+
+    return middle
 
 
 def _filled_up(released: Tensor) -> Tensor:

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from plumbob.attacks._common.release_likelihood import meaning
 from plumbob.attacks.scores._column_prior import PSEUDO, from_complete_rows, row_shift
-from plumbob.attacks.scores.equation_solving import LinearEquationsOfScores, equations
+from plumbob.attacks.scores.equation_solving import LinearEquationsOfScores, equations, linear_model
 from plumbob.federation import FloatArray, IntArray
 from plumbob.known_defences import KnownDefences, KnownNoise, KnownRounding
 from plumbob.lazy_imports import torch
-from plumbob.protocols.scores.logistic_regression import LinearModel
 from plumbob.threats import View
 
 EM_SWEEPS = (8, 8, 8)  # sweeps of each round of EM, on EM_ROWS rows; the first third of a round is not averaged
@@ -50,9 +49,9 @@ def adapted(view: View, rng: np.random.Generator) -> LinearEquationsOfScores:
     rows = np.flatnonzero(system.told)
     scores = np.asarray(view.received("scores"), dtype=np.float64)[rows]
     told = read(scores, view.defence)
-    if told is None or not len(rows) or view.model is None:
+    if told is None or not len(rows):
         return system
-    model = LinearModel.from_arrays(view.model)
+    model = linear_model(view)
     known = view.own[rows] @ model.weights[view.known] + model.bias
     mean, spread, doubt = prior(view, model.weights[view.unknown], rows)
     sums = expected(told, known, mean, spread, doubt, rng)

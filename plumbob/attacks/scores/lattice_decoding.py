@@ -71,7 +71,7 @@ class LatticeDecoding(Attack):
 def answers(view: View, system: LinearEquationsOfScores) -> tuple[FloatArray, FloatArray]:
     """Right-hand sides of ESA's equations and how far each is off as a rule; infinite if the scores are beyond use.
 
-    Of a score rounded down the middle of its interval is taken, and the interval's deviation for its error.
+    Of a rounded score the middle of its interval is taken, and the interval's deviation for its error.
     """
     assert view.model is not None
     model = LinearModel.from_arrays(view.model)
@@ -79,13 +79,15 @@ def answers(view: View, system: LinearEquationsOfScores) -> tuple[FloatArray, Fl
     scores, lost = np.asarray(raw, dtype=np.float64), cut_off(view)
     usable = np.isfinite(scores) & (scores > 0.0) & np.isfinite(lost)
     given = np.where(usable, scores, 1.0)
-    middle = given + np.where(usable, lost, 0.0) / 2.0
+    rounding = view.defence.get(KnownRounding)
+    down = rounding is None or not rounding.nearest
+    middle = given + np.where(usable & down, lost, 0.0) / 2.0
     right = system.right - np.diff(np.log(middle) - np.log(given), axis=1)
     size = np.abs(view.own) @ np.abs(model.weights[view.known]) + np.abs(model.weights).sum(axis=0) + np.abs(model.bias)
     double = float(np.finfo(np.float64).eps)
     precision = float(np.finfo(raw.dtype).eps) if raw.dtype.kind == "f" else double
-    rounding = TYPICAL * (precision + 0.5 * double * (1.0 + np.abs(np.log(given)) + size / 2.0))
-    each = np.where(usable, rounding + lost / (np.sqrt(12.0) * middle), np.inf)
+    typical = TYPICAL * (precision + 0.5 * double * (1.0 + np.abs(np.log(given)) + size / 2.0))
+    each = np.where(usable, typical + lost / (np.sqrt(12.0) * middle), np.inf)
     return right, np.asarray(each[:, 1:] + each[:, :-1])
 
 

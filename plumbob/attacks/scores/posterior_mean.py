@@ -131,8 +131,9 @@ def without_scores(view: View) -> FloatArray:
 
     A floor for every attack: what needs no message is not a leak of the protocol.
     """
-    if view.auxiliary is not None:
-        known, unknown = view.auxiliary[:, view.known], view.auxiliary[:, view.unknown]
+    complete = view.auxiliary if view.people_rows is None else view.people_rows
+    if complete is not None:
+        known, unknown = complete[:, view.known], complete[:, view.unknown]
         return np.clip(from_complete_rows(view.own, known, unknown)[0], 0.0, 1.0)
     if not view.own.shape[1]:
         return np.full((len(view.own), len(view.unknown)), 0.5)

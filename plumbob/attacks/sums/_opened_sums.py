@@ -61,7 +61,8 @@ def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[NodeSums]:
         if name.startswith(f"sums/{tree}/")
     }
     opened = {party: sums for party, sums in opened.items() if party not in view.curious}
-    holds = {node: _under(leaves, node) for node in order}
+    nodes = nodes and bool((leaves > 0).any())  # whose leaves are hidden, its nodes' rows are
+    holds = {node: under(leaves, node) for node in order}
     for place, node in enumerate(order if nodes else order[:1]):
         children = [order.index(child) for child in (2 * node + 1, 2 * node + 2) if nodes and child in holds]
         rows = holds[node].copy()
@@ -79,7 +80,7 @@ def _by_node(note: NDArray[np.uint8], nodes: int, channels: int) -> NDArray[np.o
     return np.array(plain.integers(note), dtype=object).reshape(nodes, channels, -1)
 
 
-def _under(leaves: IntArray, node: int) -> NDArray[np.bool_]:
+def under(leaves: IntArray, node: int) -> NDArray[np.bool_]:
     """Rows whose leaf lies below a node."""
     places, found = np.array(leaves), np.zeros(len(leaves), dtype=bool)
     while (places >= node).any():

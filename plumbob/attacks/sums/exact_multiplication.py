@@ -9,6 +9,9 @@ whole numbers from 0 to 2^f. Three ways, the first that applies, for every batch
               leave the box, there is one solution in it, and rounding plane by plane finds it (about d / 2 equations)
 What doubles see as a direction without weight, because training moved there by less than 2^-53 of the rest, is here a
 direction like any other: weights are rounded in every round, and the last bits of T point everywhere.
+
+Where batches are drawn anew, a batch is a single row, and the gradients of all rounds are solved for the rows that are left
+(`_gradient_equations.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +21,16 @@ from numpy.typing import NDArray
 
 from plumbob.attacks._common.lattice_points import Problem
 from plumbob.attacks.base import Attack, Guess
-from plumbob.attacks.sums._product_equations import Analysis, DeterminedBatch, ProductEquations, read
+from plumbob.attacks.sums._gradient_equations import completed
+from plumbob.attacks.sums._product_equations import (
+    OPENED,
+    Analysis,
+    DeterminedBatch,
+    ProductEquations,
+    opened_rounds,
+    read,
+    recurring,
+)
 from plumbob.attacks.sums.reverse_multiplication import bounds
 from plumbob.attacks.sums.reverse_multiplication import solved as in_doubles
 from plumbob.federation import FloatArray, IntArray
@@ -50,27 +62,50 @@ class ExactMultiplication(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         guess = np.empty((len(view.own), len(view.unknown)))
         low, high = bounds(view)
-        for equations in read(view):
-            found, certain = solve(equations, view.steps)
+        every = read(view)
+        whole, certain = solved_rows(view, every)
+        for equations in every:
+            found, sure = whole[equations.rows], certain[equations.rows]
             values = np.clip(equations.rule.decode(found), low, high)
             values = _at_grid(values, view.steps, equations.rule.fraction_bits)
-            open_ones = np.zeros_like(values) if certain.all() else in_doubles(view, equations)
-            guess[equations.rows] = np.where(certain[:, None], values, open_ones)
+            open_ones = np.zeros_like(values) if sure.all() else in_doubles(view, equations)
+            guess[equations.rows] = np.where(sure[:, None], values, open_ones)
         return Guess(view.unknown_names, guess)
 
     def analyse(self, view: View) -> Analysis:
         """The exact rank of every batch, and the rows that were solved."""
-        return self.analyse_equations(read(view), view.steps)
+        every = read(view)
+        return self._analysed(every, solved_rows(view, every)[1])
 
     def analyse_equations(self, every: list[ProductEquations], steps: FloatArray | None) -> Analysis:
-        """The same, of equations that were read before."""
+        """The same, of equations that were read before, without the gradients."""
+        return self._analysed(every, _each_row(every, steps)[1])
+
+    def _analysed(self, every: list[ProductEquations], certain: NDArray[np.bool_]) -> Analysis:
         batches = []
         for equations in every:
             left, _ = equations.stacked()
-            certain = solve(equations, steps)[1]
-            determined = np.repeat(certain[:, None], left.shape[1], axis=1)
+            determined = np.repeat(certain[equations.rows][:, None], left.shape[1], axis=1)
             batches.append(DeterminedBatch(equations.rows, len(left), len(independent(left)), float("nan"), determined))
         return Analysis(tuple(batches), every[0].coefficients.shape[2])
+
+
+def solved_rows(view: View, every: list[ProductEquations]) -> tuple[BigIntegers, NDArray[np.bool_]]:
+    """X of all rows (rows x columns, times 2^f), and which rows are certain."""
+    found, certain = _each_row(every, view.steps)
+    if certain.all() or OPENED not in view.notes or recurring(view):
+        return found, certain
+    return completed(opened_rounds(view), every, found, certain, GRID_PRIME)
+
+
+def _each_row(every: list[ProductEquations], steps: FloatArray | None) -> tuple[BigIntegers, NDArray[np.bool_]]:
+    """By the rows' own equations."""
+    rows = sum(len(equations.rows) for equations in every)
+    found = np.zeros((rows, every[0].coefficients.shape[2]), dtype=object)
+    certain = np.zeros(rows, dtype=np.bool_)
+    for equations in every:
+        found[equations.rows], certain[equations.rows] = solve(equations, steps)
+    return found, certain
 
 
 def solve(equations: ProductEquations, steps: FloatArray | None) -> tuple[BigIntegers, NDArray[np.bool_]]:

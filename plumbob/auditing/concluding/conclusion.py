@@ -14,9 +14,10 @@ from enum import StrEnum
 from plumbob.attacks import attack_called
 from plumbob.auditing.concluding.ceilings import Ceiling, ceilings_of
 from plumbob.auditing.concluding.failures import Failure, failures
-from plumbob.auditing.concluding.judging import LIMIT, Verdict, none_words, not_tested_words, whole_percent
+from plumbob.auditing.concluding.judging import LIMIT, Verdict
 from plumbob.auditing.concluding.summarise import Situation, Summary, attacked, group, situation_of, summarise
 from plumbob.auditing.concluding.untried import Gap
+from plumbob.auditing.concluding.verdict_words import none_words, not_tested_words, whole_percent
 from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.leak_levels import Level, worst
@@ -56,7 +57,23 @@ class Standing:
 
     @property
     def severity(self) -> tuple[int, float]:
-        return self.level.rank, self.verdict.gain
+        """How bad it is; of columns that no attack was run on, the ceiling tells."""
+        return self.level.rank, self.exposed or self.verdict.gain
+
+    @property
+    def exposed(self) -> float:
+        """Where no attack was run: what the messages add for learners with everybody else's complete rows."""
+        if self.level is not Level.NOT_TESTED or self.ceiling is None:
+            return 0.0
+        return max(0.0, self.ceiling.gain)
+
+    @property
+    def beforehand(self) -> float:
+        """The share of a column's variance that the curious side's best guess explains without any message."""
+        verdict = self.verdict
+        if self.metric != "values" or not self.attack or verdict.gain >= 1 - 1e-9 or verdict.r2 >= 1:
+            return 0.0
+        return min(1.0, max(0.0, 1 - (1 - verdict.r2) / (1 - verdict.gain)))
 
 
 @dataclass(frozen=True)
@@ -102,15 +119,10 @@ def conclude(findings: Iterable[Finding], gaps: Sequence[Gap] = (), limit: float
     for place, _ in ceilings:
         places.setdefault(place, [])
     missing = {(gap.protocol, gap.threat, gap.defence): gap for gap in gaps}
-    judged = [
-        Judged(
-            place,
-            tuple(standings(place, parts, ceilings, limit)),
-            tuple(parts),
-            missing.pop((place.protocol, place.threat, place.defence), None),
-        )
-        for place, parts in places.items()
-    ]
+    judged = []
+    for place, parts in places.items():
+        gap = missing.pop((place.protocol, place.threat, place.defence), None)
+        judged.append(Judged(place, tuple(_of_gap(place, parts, ceilings, limit, gap)), tuple(parts), gap))
     data = every[0].data if every else ""
     judged += [Judged(Situation(data, *place), (), (), gap) for place, gap in missing.items()]
     return Conclusion(tuple(judged), tuple(summaries), limit, tuple(failures(every)))
@@ -119,8 +131,17 @@ def conclude(findings: Iterable[Finding], gaps: Sequence[Gap] = (), limit: float
 Ceilings = Mapping[tuple[Situation, str], Ceiling]
 
 
+def _of_gap(
+    place: Situation, parts: Sequence[Summary], ceilings: Ceilings, limit: float, gap: Gap | None
+) -> list[Standing]:
+    """The standings of a situation. One that another covers, or where nothing is sent, has none: nothing was tried there."""
+    if gap is not None and not gap.meaningful:
+        return []
+    return standings(place, parts, ceilings, limit, NO_ATTACK if gap is None else gap.why)
+
+
 def standings(
-    place: Situation, summaries: Sequence[Summary], ceilings: Ceilings, limit: float = LIMIT
+    place: Situation, summaries: Sequence[Summary], ceilings: Ceilings, limit: float = LIMIT, why: str = NO_ATTACK
 ) -> list[Standing]:
     """Every column of a situation and then the label, where it is a target; columns worst first."""
     columns = [Standing(place, *_who(s), s.metric, s.rows, verdict) for s in summaries for verdict in s.verdicts]
@@ -132,7 +153,9 @@ def standings(
     ]
     there = {one.verdict.column for one in found}
     found += [
-        _unattacked(place, ceiling) for (at, name), ceiling in ceilings.items() if at == place and name not in there
+        _unattacked(place, ceiling, why)
+        for (at, name), ceiling in ceilings.items()
+        if at == place and name not in there
     ]
     return sorted(found, key=lambda one: (one.verdict.column != LABEL, *one.severity), reverse=True)
 
@@ -199,9 +222,9 @@ def _up_to(share: float) -> str:
     return "any gain" if share >= 1 else f"a gain of up to {whole_percent(share)} %"
 
 
-def _unattacked(place: Situation, ceiling: Ceiling) -> Standing:
+def _unattacked(place: Situation, ceiling: Ceiling, why: str) -> Standing:
     """A column that no attack was run on."""
-    verdict = Verdict(ceiling.column, Level.NOT_TESTED, not_tested_words(NO_ATTACK), why=NO_ATTACK)
+    verdict = Verdict(ceiling.column, Level.NOT_TESTED, not_tested_words(why), why=why)
     metric = "labels" if ceiling.column == LABEL else "values"
     return Standing(place, "", ceiling.unknown, metric, ceiling.rows, verdict, ceiling)
 

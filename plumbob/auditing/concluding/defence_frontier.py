@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import Literal
 
 from plumbob.attacks import attacks
-from plumbob.auditing.concluding.conclusion import Conclusion, Judged, conclude
+from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing, conclude
 from plumbob.auditing.concluding.judging import label_gain
 from plumbob.auditing.concluding.summarise import attacked, group, situation_of
 from plumbob.auditing.concluding.untried import Gap
@@ -67,6 +67,13 @@ class Mark:
     unseen: float = 0.0  # the largest gain that may have gone unseen in a column or the label
     ceiling: float | None = None  # what learners with everybody else's rows gain, the mean over columns
     unknown: int = 0  # columns, and the label, that are undecided or not tested
+    worst_gain: Estimate = Estimate(
+        0.0, 0.0, {}
+    )  # in the column that leaks most; of none, the margin is what may be unseen
+    worst_column: str = ""
+    undecided: int = 0  # columns
+    untested: int = 0
+    clear: int = 0  # columns without a leak above the limit
 
     @property
     def reach(self) -> float:
@@ -316,6 +323,7 @@ def _mark(findings: Sequence[Finding], judged: Judged) -> Mark:
     error_attack = min(errors, key=lambda name: errors[name].mean)
     hits_attack = max(hits, key=lambda name: hits[name].mean)
     columns = [one for one in judged.standings if one.verdict.column != LABEL]
+    found = [one.verdict for one in columns if one.level.leaks]
     ceilings = [max(0.0, one.ceiling.gain) for one in columns if one.ceiling is not None]
     return Mark(
         threat=findings[0].threat,
@@ -337,7 +345,20 @@ def _mark(findings: Sequence[Finding], judged: Judged) -> Mark:
         unseen=max((one.verdict.unseen or 0.0 for one in judged.standings), default=0.0),
         ceiling=fmean(ceilings) if ceilings else None,
         unknown=sum(not one.level.known for one in judged.standings),
+        worst_gain=_worst_gain(columns),
+        worst_column=max(found, key=lambda verdict: verdict.gain).column if found else "",
+        undecided=sum(one.level is Level.UNDECIDED for one in columns),
+        untested=sum(one.level is Level.NOT_TESTED for one in columns),
+        clear=sum(one.level is Level.NONE for one in columns),
     )
+
+
+def _worst_gain(columns: Sequence[Standing]) -> Estimate:
+    """The gain in the worst column, which means over columns hide, with its interval."""
+    worst = max((one.verdict for one in columns if one.level.leaks), key=lambda v: v.gain, default=None)
+    if worst is None:
+        return Estimate(0.0, max((one.verdict.unseen or 0.0 for one in columns), default=0.0), {})
+    return Estimate(max(0.0, worst.gain), worst.margin, {})
 
 
 def _by_trial(findings: Sequence[Finding], measure: Callable[[Finding], float]) -> Estimate:

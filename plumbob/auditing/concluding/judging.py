@@ -7,7 +7,8 @@ Where nothing was shown, `unseen` is the largest gain that could have been misse
     unseen = max(gain + t s,  (|tie| + 1.96 s_tie)^2)
 
 the second term because an attacker may scale a noisy guess back: the share of variance explained is then its correlation
-squared. A limit up to the tolerated one is `none`, a larger one `undecided`.
+squared. Of labels it is |tie| + 1.96 s_tie: whoever swaps the names of two classes turns all errors into hits. A limit up to
+the tolerated one is `none`, a larger one `undecided`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,23 @@ from statistics import fmean
 
 from scipy.special import bdtrc, ndtri, stdtrit
 
+from plumbob.auditing.concluding.verdict_words import (
+    LEAST_EXACT,
+    exact_words,
+    label_words,
+    leak_words,
+    none_words,
+    not_tested_words,
+    order_words,
+    some_words,
+    undecided_words,
+)
 from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.column_ceiling import LABEL
+from plumbob.scoring.evidence import LEAST_EFFECTIVE
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
-from plumbob.scoring.score import ColumnScore
+from plumbob.scoring.score import FLAT, ColumnScore
 
 FAMILY = 0.03  # chance that any column of an audit is called leaking in any trial when none does
 TESTS = 3  # of each column in each trial: values, order, exact hits
@@ -31,12 +44,9 @@ LIMIT = 0.10  # gain that may go unseen where the plan says nothing else
 FEW = 5  # trials below which an interval over trials says little
 LEAST_GAIN = 0.01  # a smaller gain is not worth a word
 LEAST_RANK = 0.1  # nor is a smaller rank correlation
-LEAST_EXACT = 5  # people; fewer could be pointed at
 LUCKY = 0.05  # share of exact hits by luck above which they are no evidence of recovery
-LEAST_EFFECTIVE = 5.0  # rows that an interval rests on, at least
 ALL_EXACT = 0.99  # share of cells within 1e-6 of the range from which a column counts as recovered
 SHARES = {"branches": "correct branches", "orders": "right bins"}  # metrics whose error is a share of wrong claims
-UNPROVEN = "fails the stricter test that covers all columns, trials and settings at once"
 LABEL_LIMIT = 2.0  # standard errors above the most frequent class from which one trial's guess of labels counts
 
 
@@ -75,6 +85,7 @@ class Verdict:
     fixed_5: float | None = None
     fixed_10: float | None = None
     why: str = ""  # where it was not tested: why
+    tie: float | None = None  # rank correlation of guess and truth beyond own columns, the mean over trials
 
     @property
     def margin(self) -> float:
@@ -112,16 +123,16 @@ def judge_column(
     shown = [parts[i] for i in chosen]
     gain, low, high = _interval([trials[i] for i in chosen])
     unseen = max((t.unseen for t in trials if t.level is not Level.NOT_TESTED), default=1.0)
-    rank = fmean(abs(part.rank) for part in shown)
+    rank, tie = fmean(abs(part.rank) for part in shown), _mean([part.tie for part in shown])
     two_values = all(part.two_values for part in parts)
     leaking = sum(trial.level.leaks for trial in trials)
     some = "" if len(chosen) == len(parts) else f" in {len(chosen)} of {len(parts)} trials"
     exact, chance_exact = _mean([p.rows_exact for p in shown]), _mean([p.rows_exact_chance for p in shown])
     told = {
-        Level.EXACT: lambda: _exact_words(metric) + some,
-        Level.EXACT_FOR_SOME: lambda: _some_words(exact or 0.0, chance_exact or 0.0, rows) + some,
-        Level.LEAK: lambda: _leak_words(gain, low, high) + some,
-        Level.ORDER: lambda: _order_words(gain, low, high, rank, two_values, some),
+        Level.EXACT: lambda: exact_words(metric) + some,
+        Level.EXACT_FOR_SOME: lambda: some_words(exact or 0.0, chance_exact or 0.0, rows) + some,
+        Level.LEAK: lambda: leak_words(gain, low, high) + some,
+        Level.ORDER: lambda: order_words((gain, low, high), rank, two_values, some, tie),
         Level.UNDECIDED: lambda: undecided_words(unseen),
         Level.NONE: lambda: none_words(unseen),
         Level.NOT_TESTED: lambda: not_tested_words(why_not),
@@ -158,6 +169,7 @@ def judge_column(
         fixed_5=_mean([part.fixed_5 for part in shown]),
         fixed_10=_mean([part.fixed_10 for part in shown]),
         why=why_not if level is Level.NOT_TESTED else "",
+        tie=tie,
     )
 
 
@@ -200,7 +212,7 @@ def _trial(part: ColumnScore, metric: str, chance: float, rows: int, limit: floa
 
     if not part.claims:
         return at(Level.NOT_TESTED)  # nothing was said of it
-    if part.baseline_error <= 1e-12:
+    if part.baseline_error <= FLAT:
         return at(Level.NONE, 0.0)  # there was nothing to learn
     lucky = luck(part, metric) > chance
     if recovered(part) and not lucky:
@@ -310,7 +322,7 @@ def _label_trial(finding: Finding, stern: float, limit: float) -> _Trial:
     row_error = math.sqrt(right * (1 - right) / rows) / (1 - usual) if usual < 1 else 0.0
     unseen = gain + 1.645 * row_error
     if finding.score.label_tie is not None:
-        unseen = max(unseen, (finding.score.label_tie + 1.96 / math.sqrt(rows)) ** 2)
+        unseen = max(unseen, finding.score.label_tie + 1.96 / math.sqrt(rows))  # names of classes may be swapped
     unseen = min(1.0, max(0.0, unseen))
     level = Level.NONE if unseen <= limit else Level.UNDECIDED
     if gained and right >= ALL_EXACT and gained > 0.9:
@@ -340,79 +352,6 @@ def interval(values: Sequence[float], row_error: float) -> tuple[float, float]:
     if 1 < len(values) < FEW:
         margin = max(abs(value - mean) for value in values) + 1.96 * row_error
     return mean, margin
-
-
-def label_words(right: float, usual: float, leaking: int, trials: int) -> str:
-    """What is known of the label, in words.
-
-    >>> label_words(0.91, 0.5, 3, 3)
-    '91 % of the labels guessed, where the most frequent class alone gets 50 %'
-    """
-    some = "" if leaking == trials else f" in {leaking} of {trials} trials"
-    said = "every label is known" if right == 1 else f"{min(99, round(100 * right))} % of the labels guessed"
-    return f"{said}{some}, where the most frequent class alone gets {100 * usual:.0f} %"
-
-
-def none_words(unseen: float) -> str:
-    """
-    >>> none_words(0.0512), none_words(0.0)
-    ('no leak above 6 %', 'no leak')
-    """
-    return f"no leak above {whole_percent(unseen)} %" if unseen > 0 else "no leak"
-
-
-def undecided_words(unseen: float) -> str:
-    """
-    >>> undecided_words(0.165), undecided_words(1.0)
-    ('undecided: a gain of up to 17 % is possible', 'undecided: any gain is possible')
-    """
-    room = "any gain is" if unseen >= 1 else f"a gain of up to {whole_percent(unseen)} % is"
-    return f"undecided: {room} possible"
-
-
-def not_tested_words(why: str) -> str:
-    return f"not tested: {why}" if why else "not tested"
-
-
-def whole_percent(share: float) -> int:
-    """A share in percent, rounded up: a limit is never told smaller than it is."""
-    return math.ceil(100 * share - 1e-9)
-
-
-def _exact_words(metric: str) -> str:
-    known = {"branches": "its side of every threshold is known", "orders": "the bin of every row is known"}
-    return known.get(metric, "recovered exactly")
-
-
-def _some_words(exact: float, chance: float, rows: int) -> str:
-    """
-    >>> _some_words(20.0, 0.1, 1000)
-    'recovered exactly for 20 of 1,000 people (chance gives fewer than 5)'
-    """
-    luck_words = f"fewer than {LEAST_EXACT}" if chance < LEAST_EXACT else f"{chance:,.0f}"
-    return f"recovered exactly for {exact:,.0f} of {rows:,} people (chance gives {luck_words})"
-
-
-def _leak_words(gain: float, low: float, high: float) -> str:
-    """
-    >>> _leak_words(0.38, 0.33, 0.43)
-    '38 % better than guessing (33 to 43 %)'
-    """
-    if gain > 0.99:
-        return "more than 99 % better than guessing"
-    return f"{100 * gain:.0f} % better than guessing ({100 * low:.0f} to {100 * high:.0f} %)"
-
-
-def _order_words(gain: float, low: float, high: float, rank: float, two_values: bool, some: str) -> str:
-    """
-    >>> _order_words(-0.1, -0.2, -0.05, 0.7, False, "")
-    'the order of the rows is learnt (rank correlation 0.70), the values are not'
-    """
-    what = "high values are told from low ones" if two_values else "the order of the rows is learnt"
-    rest = "the values are not learnt" if two_values else "the values are not"
-    if low > 0:
-        rest = f"of the values there is a hint: a gain of {100 * gain:.0f} % ({100 * low:.0f} to {100 * high:.0f} %) {UNPROVEN}"
-    return f"{what} (rank correlation {rank:.2f}){some}, {rest}"
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -31,10 +31,18 @@ class Gap:
     defence: str
     why: str
     meaningful: bool = True  # False where the curious get nothing to learn from, or a stronger threat was tested
+    covered_by: str = ""  # the threat that was tested and whose attacker sees all of this and knows more
 
     @property
     def what(self) -> str:
         return f"{self.protocol}, threat {self.threat}, defence {self.defence}"
+
+    @property
+    def state(self) -> str:
+        """What became of it: not tested, not run because another covers it, or not applicable."""
+        if self.meaningful:
+            return "not tested"
+        return "not run" if self.covered_by else "not applicable"
 
     @property
     def words(self) -> str:
@@ -42,4 +50,4 @@ class Gap:
         >>> Gap("neural_network", "active-black-box", "none", "needs the model").words
         'neural_network, threat active-black-box, defence none: not tested, needs the model'
         """
-        return f"{self.what}: {'not tested' if self.meaningful else 'not needed'}, {self.why}"
+        return f"{self.what}: {self.state}, {self.why}"

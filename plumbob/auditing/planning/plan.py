@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.protocols.shared.hidden_codes import code_named
-from plumbob.threats import THREATS, AuxiliaryRows, Grant, Schema, Threat, WhiteBox
+from plumbob.threats import THREATS, AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox
 from plumbob.trust import Trust
 
 PATHS = ("file", "recorded", "model")  # keys that name files
@@ -144,17 +145,28 @@ class ThreatPlan(Part):
     colluding: tuple[str, ...] | None = None
     knows: tuple[Literal["model", "schema"], ...] | None = None
     auxiliary_rows: int | None = Field(default=None, ge=0)
+    auxiliary_from: Literal["training", "prediction"] | None = None
+    known_people: int | None = Field(default=None, ge=0)
 
     def threat(self) -> Threat:
         if self == ThreatPlan(name=self.name):
             return THREATS.named(self.name)  # a bare name must be a known one
         base = THREATS.get(self.name, THREATS["active"])
-        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows)]
+        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows | KnownPeople)]
         if self.knows is not None:
             grants = [kind() for kind, word in _KNOWS.items() if word in self.knows]
         rows = base.grant(AuxiliaryRows) if self.auxiliary_rows is None else None
         rows = AuxiliaryRows(self.auxiliary_rows) if self.auxiliary_rows else rows
+        if self.auxiliary_from is not None:
+            if not isinstance(rows, AuxiliaryRows):
+                raise BadInput(
+                    f"threat '{self.name}': 'auxiliary_from' needs auxiliary rows; say how many ('auxiliary_rows')"
+                )
+            rows = replace(rows, predicted=self.auxiliary_from == "prediction")
         grants += [rows] if rows is not None else []
+        people = base.grant(KnownPeople) if self.known_people is None else None
+        people = KnownPeople(self.known_people) if self.known_people else people
+        grants += [people] if people is not None else []
         everyone_but = base.colluding_all_but if self.colluding is None else None
         colluding = base.colluding if self.colluding is None else self.colluding
         helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
@@ -287,6 +299,12 @@ class Plan(Part):
             if len(set(titles)) < len(titles):
                 raise ValueError(f"duplicate {kind} with the same settings: {', '.join(titles)}")
         self._check_recorded()
+        trained = [protocol.title for protocol in self.protocols if protocol.protocol().phase == "training"]
+        for threat in self.threats:
+            if threat.auxiliary_from == "prediction" and trained:
+                raise ValueError(
+                    f"threat '{threat.name}': 'auxiliary_from: prediction' is about prediction, {trained[0]} trains"
+                )
         names = [threat.name for threat in self.threats]
         if len(set(names)) < len(names):
             raise ValueError(f"every threat needs a unique name, got {', '.join(names)}")

@@ -12,7 +12,7 @@ from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.auditing.running.open_data import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
-from plumbob.threats import AuxiliaryRows, WhiteBox, cut
+from plumbob.threats import AuxiliaryRows, KnownPeople, WhiteBox, cut
 from plumbob.transcript import Transcript
 
 FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
@@ -55,10 +55,20 @@ def check_fit(plan: Plan, source: Source) -> None:
         else:
             threat.curious("active", ["active", "passive"])
         granted = threat.grant(AuxiliaryRows)
-        if threat.name in used and isinstance(granted, AuxiliaryRows) and granted.count > len(train):
+        if threat.name not in used or not isinstance(granted, AuxiliaryRows):
+            continue
+        there = max(0, len(others) - FEWEST) if granted.predicted else len(train)  # some must be left to attack
+        if granted.count > there:
             raise BadInput(
-                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {len(train):,} exist; "
+                f"threat '{threat.name}' grants {granted.count:,} auxiliary rows, only {there:,} exist; "
                 "name a threat with fewer ('auxiliary_rows')"
+            )
+        people = threat.grant(KnownPeople)
+        seen = min(len(others), plan.rows or len(others))
+        if threat.name in used and isinstance(people, KnownPeople) and 2 * people.count > seen:
+            raise BadInput(
+                f"threat '{threat.name}' knows {people.count:,} of the people, more than half of the {seen:,} rows attacked; "
+                "name a threat with fewer ('known_people')"
             )
 
 
@@ -86,7 +96,7 @@ def _ready(plan: Plan, rows: int) -> bool:
 def _trained(plan: Plan) -> int:
     """Rows for training that a plan needs at least: a model's, and those that a threat grants out of them."""
     granted = [part.threat().grant(AuxiliaryRows) for part in plan.threats]
-    return max(FEWEST_TRAINED, *(rows.count for rows in granted if isinstance(rows, AuxiliaryRows)), 0)
+    return max(FEWEST_TRAINED, *(r.count for r in granted if isinstance(r, AuxiliaryRows) and not r.predicted), 0)
 
 
 def _rows_for(share: float) -> int:

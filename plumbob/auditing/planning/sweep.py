@@ -3,7 +3,8 @@
 A defence is judged by the attacker who does best, so the sweep always asks the one with the model, the one with complete rows of
 other people besides, the one with such rows alone, and in training a passive party that is after the label.
 
-For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`.
+For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`, and for
+`secure_boost` every one at `histograms`.
 `defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
 """
 
@@ -42,8 +43,11 @@ ORDER = (  # in which a plan lists them, and so the findings; defences that are 
     "deeper_cut",
     "rotation",
     "left_out",
+    "shared_indicators",
+    "dp_histograms",
+    "blinding",
 )
-IN_TRAINING = {"gradients", "embeddings"}  # points that are messages of training
+IN_TRAINING = {"gradients", "embeddings", "histograms"}  # points that are messages of training
 THREATS = {  # that a sweep always asks, by the phase of the protocols
     "prediction": ("active", "active-auxiliary", "active-black-box-auxiliary"),
     "training": ("active-training", "passive-training"),
@@ -71,8 +75,8 @@ def in_training(defence: Defence) -> bool:
 def fits(defence: Defence, protocol: Protocol) -> bool:
     """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
 
-    Gradients are sent up in `split_training` alone, embeddings in `split_network`. What else protects a training protocol is a
-    setting of its own: list it a second time with that setting.
+    Gradients are sent up in `split_training` alone, embeddings in `split_network`, sums of bins in `secure_boost`. What
+    else protects a training protocol is a setting of its own: list it a second time with that setting.
     """
     where = points(defence)
     if protocol.phase == "training":

@@ -117,27 +117,43 @@ def gaps(plan: Plan) -> list[Gap]:
             if silent:
                 why = "a passive party gets no message about other parties' rows"
             elif stronger:
-                why = f"{stronger[0]} was tested, whose attacker knows no less"
-            found.append(Gap(protocol.title, chosen.name, defence.title, why, meaningful=not silent and not stronger))
+                why = f"covered by {stronger[0]}, whose attacker sees the same and knows no less: this one cannot learn more"
+            covered = stronger[0] if stronger and not silent else ""
+            meaningful = not silent and not stronger
+            found.append(
+                Gap(protocol.title, chosen.name, defence.title, why, meaningful=meaningful, covered_by=covered)
+            )
     return found
 
 
 def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
     """What keeps the attacks that work on a protocol from a threat."""
     able = [attack for attack in attacks().values() if protocol.name in attack.protocols]
-    reasons = [why for attack in able if (why := attack.why_not(protocol.name, threat)) is not None]
+    kind = protocol.protocol()
+    reasons = [
+        why
+        for attack in able
+        if (why := attack.why_not(protocol.name, threat) or attack.why_not_here(kind, threat)) is not None
+    ]
     if not able:
         return "no attack works on this protocol"
-    return min(dict.fromkeys(reasons), key=len) if reasons else "no attack of this plan applies"
+    if not reasons:
+        return "no attack of this plan applies"
+    nearest = min(dict.fromkeys(reasons), key=len)
+    return (
+        f"Plumbob has no attack for this party here{'; the nearest' if nearest.startswith('needs') else ':'} {nearest}"
+    )
 
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
     found, every = [], [(one, one.attack()) for one in plan.fitting_attacks]
+    kind = None if plan.data.recorded else unit.protocol.protocol()  # of a recorded run the settings are not known
     for unknown, defence, named in product(plan.unknown or (None,), defences_for(plan, unit.protocol), plan.threats):
         threat = named.threat()
         remaining, known = defence.defence().threat(threat), plan.in_place(defence)
         fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining) is None]
+        fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
         found += [Case(unknown, defence, threat, one) for one in attackers(fitting, known)]
         found += [Case(unknown, defence, threat, None)] if plan.ceiling else []
     return found

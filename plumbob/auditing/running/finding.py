@@ -32,7 +32,7 @@ BROKEN = (
 KINDS: dict[str, Any] = {"str": str, "int": int, "float": int | float, "bool": bool}
 KINDS |= {"int | None": int | None, "float | None": int | float | None}
 COSTS = ("seconds", "peak_mb", "train_seconds", "predict_seconds")
-WORDS = ("code", "view", "not_isolated")
+WORDS = ("code", "view", "exchange", "not_isolated")
 BESIDE = (*WORDS, *COSTS)  # what is not the same for every run
 
 
@@ -88,6 +88,7 @@ class Finding:
     # These stand with the costs, for they change no number that is the same
     code: str = ""  # a hash of the code that made it
     view: str = ""  # a hash of the view that was attacked; what is encrypted is another in every run
+    exchange: str = ""  # a hash of all that was told and is known: that of no defence where a defence changed nothing
     not_isolated: str = ""  # what the system lacked to keep the attack from the truth
 
     @property

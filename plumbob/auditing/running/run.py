@@ -21,6 +21,7 @@ from plumbob.attacks import Guess
 from plumbob.attacks.base import nothing
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.running.data_flows import flows_of
+from plumbob.auditing.running.exchange import exchange_of, known_by
 from plumbob.auditing.running.expand import Case, Unit, attack_cases, draws, facing
 from plumbob.auditing.running.finding import Finding, parted
 from plumbob.auditing.running.isolation.attacker import Attempt, attempt
@@ -49,7 +50,7 @@ from plumbob.scoring.ceiling import ceiling_score
 from plumbob.scoring.column_ceiling import CEILING
 from plumbob.scoring.score import Score, score, truth_of
 from plumbob.scoring.usefulness import Usefulness, usefulness
-from plumbob.threats import Schema, Threat, View, WhiteBox, cut
+from plumbob.threats import AuxiliaryRows, Schema, Threat, View, WhiteBox, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
 LOSSES = 60  # points of a training's loss that a finding keeps
@@ -73,11 +74,18 @@ def steady() -> Iterator[None]:
         yield
 
 
+def most_predicted(plan: Plan) -> int:
+    """The most rows of the prediction set that a threat of the plan knows completely."""
+    granted = [named.threat().grant(AuxiliaryRows) for named in plan.threats]
+    return max((one.count for one in granted if isinstance(one, AuxiliaryRows) and one.predicted), default=0)
+
+
 @dataclass(frozen=True)
 class _Run:
     """One transcript, and what it cost."""
 
     log: Transcript
+    exchange: str
     train_seconds: float
     predict_seconds: float
     accuracy: float | None
@@ -96,7 +104,9 @@ class Workbench:
     def __init__(self, plan: Plan, source: Source, unit: Unit) -> None:
         self.plan, self.source, self.unit, self.digest = plan, source, unit, source.digest
         self.train, others = halves(source.label, generator(plan.seed, "rows", unit.trial), plan.train_share)
-        self.rows = np.sort(others[: plan.rows])
+        known = most_predicted(plan)
+        self.acquainted = others[len(others) - known :]  # complete rows of the prediction set, and no target
+        self.rows = np.sort(others[: len(others) - known][: plan.rows])
         self._models: dict[str, tuple[Model, float]] = {}
         self._last: tuple[tuple[float | None, str], _Run] | None = None
         self._ceilings: dict[tuple[str, ...], Score] = {}  # of the last transcript, by who is curious
@@ -157,6 +167,7 @@ class Workbench:
             calibration=done.useful.calibration,
             flows=flows_of(done.log, recorded=self.source.recorded is not None) if self.unit.trial == 0 else (),
             view=tried.view,
+            exchange=known_by(done.exchange, case.remaining),
             not_isolated=tried.not_isolated,
             unaware=" and ".join(unaware),
         )
@@ -213,6 +224,7 @@ class Workbench:
         accuracy = float(log.sealed(COORDINATOR)["test accuracy"][0])
         return _Run(
             log,
+            exchange_of(log, protocol),
             time.perf_counter() - started,
             0.0,
             accuracy,
@@ -229,11 +241,13 @@ class Workbench:
         target, trainer = federation.rows(self.rows), federation.rows(self.train)
         started = time.perf_counter()
         release = defence.release(protocol, model, target)
-        log = predict(protocol, model, target, trainer, release=release, defence=defence.known())
+        known = federation.rows(self.acquainted) if len(self.acquainted) else None
+        log = predict(protocol, model, target, trainer, release=release, defence=defence.known(), acquainted=known)
         seconds = time.perf_counter() - started
         accuracy, withheld = _answered(log, target.label)
         return _Run(
             log,
+            exchange_of(log, protocol),
             train_seconds,
             seconds,
             accuracy,
@@ -269,6 +283,7 @@ def _recorded(log: Transcript) -> _Run:
         accuracy, withheld = _answered(log, label)
         return _Run(
             log,
+            "",
             0.0,
             0.0,
             accuracy,
@@ -279,7 +294,7 @@ def _recorded(log: Transcript) -> _Run:
         )
     masked = any(message.name.startswith("masked ") for message in log.messages)
     encryption = (SAID_MASKED if masked else IN_THE_CLEAR) if log.protocol == SplitNetwork.name else ""
-    return _Run(log, 0.0, 0.0, accuracy_of(log), encryption=encryption, defence=defence)
+    return _Run(log, "", 0.0, 0.0, accuracy_of(log), encryption=encryption, defence=defence)
 
 
 def _answered(log: Transcript, label: IntArray | None) -> tuple[float | None, float]:

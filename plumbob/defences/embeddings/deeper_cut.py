@@ -13,6 +13,7 @@ from plumbob.errors import whole
 from plumbob.protocols.base import Protocol
 from plumbob.protocols.embeddings.split_network import AUTO, SplitNetwork
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.setting_sources import ours
 
 
 class DeeperCut(EmbeddingDefence):
@@ -22,6 +23,9 @@ class DeeperCut(EmbeddingDefence):
     identity = "DeeperCut(layers)"
     summary = "passive parties keep more layers of the network, so that embeddings are not linear in their columns"
     paper = "ye2022"
+    sources = {
+        "layers": ours("the least that is deeper; Section VII names no number"),
+    }
 
     def __init__(self, *, layers: int = 2) -> None:
         self.layers = whole("deeper_cut: layers", layers, 2, 4)

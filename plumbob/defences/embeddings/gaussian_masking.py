@@ -15,6 +15,7 @@ from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence
 from plumbob.errors import positive
 from plumbob.lazy_imports import torch
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.setting_sources import printed
 
 
 class GaussianMasking(EmbeddingDefence):
@@ -24,6 +25,9 @@ class GaussianMasking(EmbeddingDefence):
     identity = "GaussianMasking(sigma)"
     summary = "passive parties add Gaussian noise to the embeddings they send"
     paper = "ye2022"
+    sources = {
+        "sigma": printed("Section VI-D: 0.1 to 0.5"),
+    }
     sweep_settings = ({"sigma": 0.1}, {"sigma": 0.5}, {"sigma": 2.0})
 
     def __init__(self, *, sigma: float = 0.1) -> None:

@@ -17,6 +17,7 @@ from plumbob.errors import BadInput, whole
 from plumbob.federation import IntArray
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.setting_sources import printed
 
 
 class Masquerade(EmbeddingDefence):
@@ -26,6 +27,9 @@ class Masquerade(EmbeddingDefence):
     identity = "Masquerade(columns)"
     summary = "passive parties lower their first layer's rank and fill it with fabricated binary columns"
     paper = "ye2022"
+    sources = {
+        "columns": printed("Algorithm 4: one fabricated column"),
+    }
     last = True
     folds = True
 

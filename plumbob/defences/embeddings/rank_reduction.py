@@ -13,6 +13,7 @@ from plumbob.defences.embeddings._embedding_guards import EmbeddingDefence, fold
 from plumbob.errors import BadInput, whole
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.setting_sources import printed
 
 
 class RankReduction(EmbeddingDefence):
@@ -24,6 +25,9 @@ class RankReduction(EmbeddingDefence):
         "passive parties lower the rank of their first layer, so that embeddings have fewer dimensions than columns"
     )
     paper = "ye2022"
+    sources = {
+        "rank": printed("Section V-B: one less than the columns"),
+    }
     folds = True
 
     def __init__(self, *, rank: int = 0) -> None:

@@ -19,6 +19,7 @@ from plumbob.errors import BadInput, boolean, positive
 from plumbob.known_defences import KnownDefences, KnownDpGradients
 from plumbob.lazy_imports import torch
 from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
+from plumbob.setting_sources import ours, printed
 
 
 class DpGradients(GradientDefence):
@@ -28,6 +29,12 @@ class DpGradients(GradientDefence):
     identity = "DpGradients(epsilon, delta, clip, amplified)"
     summary = "every row's gradient is clipped and every upload gets Gaussian noise, for (epsilon, delta)-differential privacy"
     paper = "jin2021"
+    sources = {
+        "epsilon": ours("Section G.3 names none"),
+        "delta": ours("Section G.3 names none"),
+        "clip": printed("Section G.3"),
+        "amplified": ours("Section G.3 does not say how steps add up; the safe way is the default"),
+    }
     begins = "clips the rows' own gradients"
     sweep_settings = ({"epsilon": 10.0}, {"epsilon": 1.0})
 

@@ -19,6 +19,7 @@ from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, boolean, not_negative, positive, whole
 from plumbob.lazy_imports import torch
 from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
+from plumbob.setting_sources import ours, printed
 
 ROOM = 2_000_000  # numbers of candidates kept for one shape of network
 REDRAWS = 20  # times that candidates are drawn again for one gradient
@@ -31,6 +32,12 @@ class FakeGradients(GradientDefence):
     identity = "FakeGradients(sigma, count, tau, literal)"
     summary = "workers send sorted random numbers in the order of their true gradients"
     paper = "jin2021"
+    sources = {
+        "sigma": printed("Section 4.4"),
+        "count": printed("Section 4.4: nu = 1000"),
+        "tau": ours("Algorithm 5 names no threshold; 0 draws once"),
+        "literal": ours("line 17 as printed sends half of the gradient as it is; Section 3.4 says what is done"),
+    }
 
     def __init__(self, *, sigma: float = 1.1, count: int = 1_000, tau: float = 0.0, literal: bool = False) -> None:
         self.sigma = positive("fake_gradients: sigma", sigma)

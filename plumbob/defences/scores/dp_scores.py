@@ -17,6 +17,7 @@ from plumbob.errors import positive, whole
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownDefences, KnownDpScores
 from plumbob.protocols.base import Model, PredictionProtocol, Release
+from plumbob.setting_sources import ours
 
 SCORE_SENSITIVITY = 2.0  # the largest L1 distance of two score vectors
 LOCAL_NEIGHBOURS = "any two values of the passive parties' columns of a row; the active party's columns of it are fixed"
@@ -35,6 +36,11 @@ class DpScores(Defence):
     summary = "Laplace noise on every score, for local differential privacy of the passive columns"
     point = "scores"
     paper = "luo2021"
+    sources = {
+        "epsilon": ours("Section VII sets no mechanism up"),
+        "seed": ours("draws are repeatable"),
+        "repeats": ours("the answer is kept by id, or drawn anew"),
+    }
     sweep_settings = ({"epsilon": 10.0},)
 
     def __init__(self, *, epsilon: float = 1.0, seed: int = 0, repeats: int = 1) -> None:

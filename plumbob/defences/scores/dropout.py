@@ -10,6 +10,7 @@ import copy
 from plumbob.defences.base import Defence
 from plumbob.errors import BadInput
 from plumbob.protocols.base import Protocol
+from plumbob.setting_sources import ours
 
 
 class Dropout(Defence):
@@ -20,6 +21,9 @@ class Dropout(Defence):
     summary = "networks are trained with dropout; protocols without hidden units are unchanged"
     point = "training"
     paper = "luo2021"
+    sources = {
+        "rate": ours("Section VII names none; the usual one of its reference 44"),
+    }
 
     def __init__(self, *, rate: float = 0.5) -> None:
         if not 0 < rate < 1:
@@ -27,7 +31,9 @@ class Dropout(Defence):
         self.rate = rate
 
     def protect(self, protocol: Protocol) -> Protocol:
-        if "dropout" not in vars(protocol):
+        settings = vars(protocol)
+        hidden = settings.get("layers", True) and settings.get("hidden", True)
+        if "dropout" not in settings or not hidden:
             return protocol
         changed = copy.copy(protocol)
         vars(changed)["dropout"] = self.rate

@@ -16,6 +16,7 @@ from plumbob.errors import BadInput, whole
 from plumbob.federation import Federation, FloatArray
 from plumbob.known_defences import KnownDefences, KnownNoise
 from plumbob.protocols.base import Model, PredictionProtocol, Release
+from plumbob.setting_sources import ours, printed
 
 
 def as_scores(values: FloatArray) -> FloatArray:
@@ -33,6 +34,12 @@ class Noise(Defence):
     summary = "Gaussian noise is added to every score"
     point = "scores"
     paper = "jiang2022"
+    sources = {
+        "sigma": printed("Section 6.1.3.2: 1, 0.1 and 0.01"),
+        "clip": printed("Section 6.1.3.2, which cuts nothing off"),
+        "seed": ours("draws are repeatable"),
+        "repeats": printed("Section 6.1.3.2: one answer"),
+    }
     sweep_settings = ({"sigma": 0.01}, {"sigma": 0.1}, {"sigma": 1.0})
 
     def __init__(self, *, sigma: float = 0.1, clip: bool = False, seed: int = 0, repeats: int = 1) -> None:

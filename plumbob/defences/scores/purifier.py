@@ -19,6 +19,7 @@ from plumbob.known_defences import KnownDefences, KnownPurifier
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Model, PredictionProtocol, Protocol, Release
 from plumbob.protocols.shared.adam import Adam
+from plumbob.setting_sources import printed
 
 MOST = 2_000  # scores learnt from
 STEPS = 1_500
@@ -72,6 +73,9 @@ class Purifier(Defence):
     summary = "scores pass through an autoencoder with half as many hidden units as classes"
     point = "scores"
     paper = "jiang2022"
+    sources = {
+        "trained_on": printed("Section 6.1.3.3: real and random"),
+    }
 
     _autoencoder: Autoencoder | None = None
 

@@ -24,6 +24,7 @@ from plumbob.defences.base import Defence
 from plumbob.errors import BadInput, positive, suggest
 from plumbob.federation import BoolArray, Federation, FloatArray
 from plumbob.protocols.base import Model, PredictionProtocol, Release, predict
+from plumbob.setting_sources import ours
 from plumbob.threats import LUO2021, AuxiliaryRows, Threat, cut, describe
 
 SIDES = ("certain", "path")
@@ -42,6 +43,10 @@ class Verification(Defence):
     )
     point = "scores"
     paper = "luo2021"
+    sources = {
+        "limit": ours("Section VII: a threshold, without a number"),
+        "sides": ours("Section VII names no case of trees"),
+    }
 
     _threats: tuple[Threat, ...] = (LUO2021,)
     _others: Federation | None = None
@@ -73,7 +78,7 @@ class Verification(Defence):
 
         def withhold(scores: FloatArray, rows: Federation) -> FloatArray:
             strangers = rows if self._others is None else _strangers(self._others, rows)
-            log = predict(protocol, model, rows, strangers)
+            log = predict(protocol, model, rows, strangers, acquainted=strangers)
             leaks = np.zeros(len(rows), dtype=bool)
             for threat in imitated(self._threats, federation.passive):
                 auxiliary = threat.grant(AuxiliaryRows)
@@ -81,7 +86,7 @@ class Verification(Defence):
                     continue  # whoever is asked about is among the rows that the attacker has anyway
                 view = cut(log, threat)
                 truth = rows.values[:, view.unknown]
-                for attack in _fitting(protocol.name, threat):
+                for attack in _fitting(protocol, threat):
                     guess = attack.run(view, np.random.default_rng(0))
                     leaks |= self._leaking(guess, truth, usual[view.unknown])
             return np.where(leaks[:, None], np.nan, scores)
@@ -117,12 +122,13 @@ def imitated(threats: Sequence[Threat], passive: Sequence[str]) -> Iterator[Thre
             yield replace(threat, colluding=chosen, colluding_all_but=None)
 
 
-def _fitting(protocol: str, threat: Threat) -> list[Attack]:
+def _fitting(protocol: PredictionProtocol, threat: Threat) -> list[Attack]:
     """Plumbob's own attacks that apply, at their fast settings; what others offer would run beside the truth."""
     from plumbob.attacks import ATTACKS  # all of them, some of which know of this defence
 
     own = [kind.preset("fast") for kind in ATTACKS.values() if kind.__module__.startswith("plumbob.")]
-    return [attack for attack in own if attack.why_not(protocol, threat) is None]
+    able = [attack for attack in own if attack.why_not(protocol.name, threat) is None]
+    return [attack for attack in able if attack.why_not_here(protocol, threat) is None]
 
 
 def _strangers(others: Federation, rows: Federation) -> Federation:

@@ -3,15 +3,31 @@
 from plumbob.papers.ours import (
     averaged_noise,
     ceilings,
+    guarded_sums,
     levels,
     private_answers,
+    redrawn_batches,
     rounds_alone,
     safe_sums,
     scores,
     trees,
     unseen,
+    without_coordinator,
 )
 
 # Each has CLAIMS; those of one file share models and views.
-PARTS = (scores, unseen, levels, ceilings, trees, private_answers, safe_sums, averaged_noise, rounds_alone)
+PARTS = (
+    scores,
+    unseen,
+    levels,
+    ceilings,
+    trees,
+    private_answers,
+    safe_sums,
+    without_coordinator,
+    redrawn_batches,
+    guarded_sums,
+    averaged_noise,
+    rounds_alone,
+)
 __all__ = ["PARTS"]

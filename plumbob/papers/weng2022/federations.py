@@ -13,7 +13,7 @@ from plumbob.data import registry
 from plumbob.data.files import read_frame
 from plumbob.federation import Column, Federation, FloatArray, IntArray, Table, halves, split
 from plumbob.papers.claims import Scale
-from plumbob.protocols.sums.secure_boost import SecureBoost
+from plumbob.protocols.base import TrainingProtocol
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 
@@ -51,7 +51,7 @@ class CodedRun:
         return accuracy(self.log)
 
 
-def attacked(parties: tuple[Federation, Federation], protocol: SecureBoost, attack: Attack, seed: int) -> CodedRun:
+def attacked(parties: tuple[Federation, Federation], protocol: TrainingProtocol, attack: Attack, seed: int) -> CodedRun:
     log = protocol.train(*parties, generator(seed, "training"))
     notes = log.sealed(log.active)
     kinds = ("magic", "groups")

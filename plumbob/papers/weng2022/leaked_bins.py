@@ -1,50 +1,11 @@
-"""What leaked orders are worth (weng2022, Section 5.4): the bins' bounds from a few known rows, and values in place of bins."""
+"""What leaked orders are worth (weng2022, Section 5.4): a classifier on values in place of bins is asked about others, too."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from plumbob.attacks.base import Orders
-from plumbob.federation import FloatArray, IntArray
-
-
-def bin_bounds(orders: Orders, rows: IntArray, auxiliary: FloatArray) -> list[FloatArray]:
-    """For each column the least and largest known value in every bin (bins x 2), NaN where no known row lies in it.
-
-    `auxiliary` are the unknown columns of training rows `rows` that the curious party happens to know.
-
-    >>> orders = Orders(np.array([[0], [1], [1]]), np.array([3]))
-    >>> bin_bounds(orders, np.array([1, 2]), np.array([[0.4], [0.6]]))[0].tolist()
-    [[nan, nan], [0.4, 0.6], [nan, nan]]
-    """
-    found = []
-    for j, count in enumerate(orders.counts.tolist()):
-        bounds = np.full((count, 2), np.nan)
-        for place in range(count):
-            known = auxiliary[orders.bins[rows, j] == place, j]
-            if len(known):
-                bounds[place] = known.min(), known.max()
-        found.append(bounds)
-    return found
-
-
-def bin_values(bounds: FloatArray) -> FloatArray:
-    """One value for each bin: the middle of its bounds, or by its neighbours where it has none."""
-    middles = bounds.mean(axis=1)
-    known = np.flatnonzero(~np.isnan(middles))
-    if not len(known):
-        return np.linspace(0, 1, len(bounds))
-    steps = np.arange(len(bounds))
-    return np.asarray(np.interp(steps, known, middles[known]) + 1e-9 * steps)  # different bins, different values
-
-
-def values_in_place_of_bins(orders: Orders, bounds: list[FloatArray]) -> FloatArray:
-    """The guessed columns: each claimed cell as its bin's value; the others as the middle bin's."""
-    columns = []
-    for j, one in enumerate(bounds):
-        places = np.where(orders.bins[:, j] >= 0, orders.bins[:, j], len(one) // 2)
-        columns.append(bin_values(one)[places])
-    return np.stack(columns, axis=1)
+from plumbob.attacks.sums._bin_bounds import bin_values
+from plumbob.federation import FloatArray
 
 
 def nearest_values(columns: FloatArray, bounds: list[FloatArray]) -> FloatArray:

@@ -56,6 +56,7 @@ class LogisticRegression(PredictionProtocol):
     glossary = MappingProxyType({**PredictionProtocol.glossary, **SUM_MESSAGES})
     key_messages = ("public key",)
     masked_messages = ("masked answer",)
+    sums: str = "clear"  # of models that are linear too and have no such setting
 
     def __init__(self, *, strength: float = 1.0, iterations: int = 500, sums: str = "clear") -> None:
         self.strength = positive("logistic regression: strength", strength)  # inverse of the L2 penalty

@@ -30,6 +30,11 @@ ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "tanh": lambda x: np.asarray(np.tanh(x)),
     "relu": lambda x: np.asarray(np.maximum(x, 0.0)),
 }
+SLOPES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "sigmoid": lambda x: np.asarray(expit(x) * expit(-x)),
+    "tanh": lambda x: np.asarray(1.0 - np.tanh(x) ** 2),
+    "relu": lambda x: np.asarray((x > 0.0).astype(np.float64)),
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,14 @@ class LocalModel:
             hidden = hidden if i == 0 else ACTIVATIONS[self.activation](hidden)
             hidden = hidden @ weights + bias
         return hidden
+
+    def slopes(self, own: FloatArray) -> FloatArray:
+        """dz/dx of each row, rows x classes x columns."""
+        hidden, found = own @ self.weights[0] + self.biases[0], self.weights[0][None]
+        for weights, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+            found = (found * SLOPES[self.activation](hidden)[:, None]) @ weights
+            hidden = ACTIVATIONS[self.activation](hidden) @ weights + bias
+        return np.broadcast_to(found.transpose(0, 2, 1), (len(own), found.shape[2], found.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -131,6 +144,7 @@ class SplitModels(PredictionProtocol):
         rate: float = 0.01,
         coordinator: bool = True,
         sums: str = "clear",
+        dropout: float = 0.0,
     ) -> None:
         if not 0 <= layers <= 3:
             raise BadInput(f"split models: expected 0 to 3 hidden layers, got {layers}")
@@ -144,6 +158,9 @@ class SplitModels(PredictionProtocol):
         self.rate = rate
         self.coordinator = coordinator
         self.sums = gathering_named("split models", sums)
+        if not 0 <= dropout < 1:
+            raise BadInput(f"split models: expected a dropout of 0 or more and below 1, got {dropout}")
+        self.dropout = dropout  # share of hidden units silenced at each step of training
         if sums != "clear" and not coordinator:
             raise BadInput(
                 f"split models: 'sums: {sums}' needs the coordinator, which opens them; drop 'coordinator: false'"
@@ -167,16 +184,14 @@ class SplitModels(PredictionProtocol):
         outputs = 1 if classes == 2 else classes
         sizes = (*[self.width] * self.layers, outputs)
         seed = int(rng.integers(2**62))
-        layers = _trained(values, label, places, sizes, self.activation, self.epochs, self.batch, self.rate, seed)
+        steps = self.epochs, self.batch, self.rate, self.dropout
+        layers = _trained(values, label, places, sizes, self.activation, *steps, seed)
         locals = []
         for p, place in enumerate(places):
             weights_p = [w[p].astype(np.float64) for w, _ in layers]
             biases_p = [b[p, 0].astype(np.float64) for _, b in layers]
             weights_p[0] = weights_p[0][: len(place)]
-            if classes == 2:  # z becomes (-z/2, z/2)
-                weights_p[-1] = np.hstack([-weights_p[-1], weights_p[-1]]) / 2
-                biases_p[-1] = np.concatenate([-biases_p[-1], biases_p[-1]]) / 2
-            locals.append(LocalModel(place, tuple(weights_p), tuple(biases_p), self.activation))
+            locals.append(local_model(place, weights_p, biases_p, self.activation))
         return SplitModel(tuple(locals))
 
     def collector(self, active: str) -> str:
@@ -190,6 +205,22 @@ class SplitModels(PredictionProtocol):
 
     def combine(self, model: Model, answers: Mapping[str, Array], columns: Mapping[str, IntArray]) -> FloatArray:
         return np.asarray(softmax(sum(answers.values()), axis=1))
+
+
+def local_model(
+    place: IntArray, weights: Sequence[FloatArray], biases: Sequence[FloatArray], activation: str
+) -> LocalModel:
+    """One party's model; an output z alone, of two classes, becomes (-z/2, z/2)."""
+    *before, last = weights
+    *earlier, bias = biases
+    if last.shape[1] == 1:
+        last, bias = np.hstack([-last, last]) / 2, np.concatenate([-bias, bias]) / 2
+    return LocalModel(place, (*before, last), (*earlier, bias), activation)
+
+
+def first_scale(activation: str, hidden: bool) -> float:
+    """Glorot's initialisation asks for so many times as much; the sigmoid's slope of 1/4 for four (Glorot and Bengio, 2010)."""
+    return {"sigmoid": 4.0, "tanh": 5 / 3, "relu": 2.0**0.5}[activation] if hidden else 1.0
 
 
 def linear_weights(values: FloatArray, label: IntArray, classes: int) -> FloatArray:
@@ -221,6 +252,7 @@ def _trained(
     epochs: int,
     batch: int,
     rate: float,
+    dropout: float,
     seed: int,
 ) -> list[tuple[Array, Array]]:
     """Weights (parties x in x out) and biases (parties x 1 x out) of every layer, all parties in one batched product.
@@ -234,13 +266,11 @@ def _trained(
     for p, place in enumerate(places):
         inputs[p, :, : len(place)] = torch.tensor(values[:, place])
     targets = torch.tensor(label)
-    # Glorot's initialisation; the sigmoid's slope of 1/4 asks for four times as much (Glorot and Bengio, 2010)
-    gain = {"sigmoid": 4.0, "tanh": 5 / 3, "relu": 2.0**0.5}[activation]
     layers: list[tuple[Tensor, Tensor]] = []
     fans = [np.array([len(place) for place in places]), *[np.full(len(places), size) for size in sizes[:-1]]]
     for i, (fan, size) in enumerate(zip(fans, sizes, strict=True)):
         scale = torch.tensor(np.sqrt(6.0 / (fan + size)), dtype=torch.float32)[:, None, None]
-        scale = scale * (gain if i < len(sizes) - 1 else 1.0)
+        scale = scale * first_scale(activation, hidden=i < len(sizes) - 1)
         shape = (len(places), widest if i == 0 else sizes[i - 1], size)
         weights = (torch.rand(shape, generator=generator) * 2 - 1) * scale
         layers.append((weights.requires_grad_(), torch.zeros((len(places), 1, size)).requires_grad_()))
@@ -251,7 +281,10 @@ def _trained(
         for rows in torch.split(torch.randperm(len(targets), generator=generator), batch):
             hidden = inputs[:, rows]
             for i, (weights, bias) in enumerate(layers):
-                hidden = torch.baddbmm(bias, squash(hidden) if i else hidden, weights)
+                hidden = squash(hidden) if i else hidden
+                if i and dropout:
+                    hidden = hidden * (torch.rand(hidden.shape, generator=generator) >= dropout) / (1.0 - dropout)
+                hidden = torch.baddbmm(bias, hidden, weights)
             output = hidden.sum(dim=0)
             if sizes[-1] == 1:
                 loss = functional.binary_cross_entropy_with_logits(output[:, 0], targets[rows].float())

@@ -98,6 +98,35 @@ def members(batch: IntArray) -> list[IntArray]:
 
 
 @dataclass(frozen=True)
+class Schedule:
+    """The rows of every round, and how many rounds count as an epoch."""
+
+    rows: tuple[IntArray, ...]
+    per_epoch: int
+
+    def epoch(self, turn: int) -> int:
+        return turn // self.per_epoch
+
+    @classmethod
+    def kept(cls, batch: IntArray, epochs: int) -> Schedule:
+        """The same batches in every epoch."""
+        groups = members(batch)
+        return cls(tuple(groups * epochs), len(groups))
+
+    @classmethod
+    def shuffled(cls, rows: int, batch_size: int, epochs: int, rng: np.random.Generator) -> Schedule:
+        """All rows in every epoch, in batches drawn for this epoch."""
+        groups = [group for _ in range(epochs) for group in members(partition(rows, batch_size, rng))]
+        return cls(tuple(groups), -(-rows // batch_size))
+
+    @classmethod
+    def sampled(cls, rows: int, batch_size: int, epochs: int, rng: np.random.Generator) -> Schedule:
+        """Rows drawn at random for every round; an epoch has as many rounds as it takes to go over all rows."""
+        count, size = -(-rows // batch_size), min(rows, batch_size)
+        return cls(tuple(np.sort(rng.permutation(rows)[:size]) for _ in range(count * epochs)), count)
+
+
+@dataclass(frozen=True)
 class Trained:
     """The weights (columns x models) and biases of a run."""
 

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 from plumbob.crypto.plain import as_bytes, integers, key_pair
 from plumbob.errors import BadInput
+from plumbob.federation import IntArray
 from plumbob.protocols.base import note
-from plumbob.protocols.shared.taylor_regression import BigIntegers
+from plumbob.protocols.shared.taylor_regression import BigIntegers, Schedule
 from plumbob.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -32,24 +33,25 @@ if TYPE_CHECKING:
 _SPARE = 8  # bits of a key that a masked number leaves free for its sum
 
 
-def run_masked(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[WorkingParty]) -> None:
+def run_masked(
+    protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[WorkingParty], schedule: Schedule
+) -> None:
     """All rounds; every party's gradients come from its own work and stay with it."""
     from plumbob.protocols.sums.encrypted_logistic_regression import key_bytes
 
-    _refuse_small_batches(parties)
+    _refuse_small_batches(parties, schedule)
     pairs = {party.name: key_pair(protocol.key_bits) for party in parties}
     for sender in parties:
         for receiver in parties:
             if sender is not receiver:
                 key = key_bytes(pairs[sender.name].public)
                 log.send(sender.name, receiver.name, "setup", 0, "public key", key)
-    count, own = len(parties[0].columns), []
-    for turn in range(protocol.epochs * count):
-        epoch, batch = divmod(turn, count)
-        gradients = [_gradient(log, turn, party, parties, pairs, batch) for party in parties]
+    own: list[int] = []
+    for turn, rows in enumerate(schedule.rows):
+        gradients = [_gradient(log, turn, party, parties, pairs, rows) for party in parties]
         own += gradients[0].ravel().tolist()
         for party, gradient in zip(parties, gradients, strict=True):
-            party.step(gradient, batch, epoch)
+            party.step(gradient, len(rows), schedule.epoch(turn))
     note(log, parties[0].name, "own gradients", as_bytes(own))
 
 
@@ -59,34 +61,34 @@ def _gradient(
     party: WorkingParty,
     parties: Sequence[WorkingParty],
     pairs: dict[str, KeyPair],
-    batch: int,
+    rows: IntArray,
 ) -> BigIntegers:
     """X' D of one party: its own part in clear, the others' by their help."""
-    gradient: BigIntegers = party.share(batch) @ party.columns[batch]
+    gradient: BigIntegers = party.share(rows) @ party.columns[rows]
     for other in parties:
         if other is not party:
-            gradient = gradient + _helped(log, turn, party, other, pairs[other.name], batch)
+            gradient = gradient + _helped(log, turn, party, other, pairs[other.name], rows)
     return gradient
 
 
 def _helped(
-    log: Transcript, turn: int, party: WorkingParty, other: WorkingParty, pair: KeyPair, batch: int
+    log: Transcript, turn: int, party: WorkingParty, other: WorkingParty, pair: KeyPair, rows: IntArray
 ) -> BigIntegers:
     key = pair.public
-    share = key.encrypt(other.share(batch).ravel()).to_array()
+    share = key.encrypt(other.share(rows).ravel()).to_array()
     received = key.ciphertexts(log.send(other.name, party.name, "train", turn, "share", share))
     masks = [secrets.randbits(key.bits - _SPARE) for _ in range(party.weights.size)]
-    masked = (party.encrypted_gradient(received, batch) + masks).rerandomised().to_array()
+    masked = (party.encrypted_gradient(received, rows) + masks).rerandomised().to_array()
     arrived = key.ciphertexts(log.send(party.name, other.name, "train", turn, "masked gradient", masked))
     numbers = as_bytes(pair.decrypt(arrived))  # type: ignore[arg-type]  # a batch of this very key
     answer = integers(log.send(other.name, party.name, "train", turn, "opened gradient", numbers))
     return party.shaped([number - mask for number, mask in zip(answer, masks, strict=True)])
 
 
-def _refuse_small_batches(parties: Sequence[WorkingParty]) -> None:
+def _refuse_small_batches(parties: Sequence[WorkingParty], schedule: Schedule) -> None:
     """As many equations X_k' D_l as rows would give D_l away, row by row."""
-    smallest = min(len(columns) for columns in parties[0].columns)
-    widest = max(party.columns[0].shape[1] for party in parties)
+    smallest = min(len(rows) for rows in schedule.rows)
+    widest = max(party.columns.shape[1] for party in parties)
     if smallest <= widest:
         raise BadInput(
             f"masked regression: the smallest batch has {smallest:,} rows, and a party has {widest:,} columns with its "

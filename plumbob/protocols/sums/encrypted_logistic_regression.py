@@ -1,6 +1,8 @@
 """Logistic regression under Paillier with a coordinator (weng2022 Table 1): only the coordinator can decrypt.
 
-Rounds run over the same mini-batches in every epoch. In one round, D being the slopes of `taylor_regression.py`:
+Rounds run over the same mini-batches in every epoch, as Section 4.1 needs them (`batches: once`), over mini-batches dealt
+anew in every epoch (`epoch`), or each over rows drawn for it alone, as Section 2.3 prints (`iteration`); then the active party
+names the rows before each round ("batch"). In one round, D being the slopes of `taylor_regression.py`:
     1  the active party sends [[T X - 2^(2f+1) y]] of its own columns and bias                        "partial"
     2  each passive party adds its T X and passes the sum on; the last one has [[D]]
        and sends it to all others                                                                     "partial", "residual"
@@ -24,10 +26,11 @@ from plumbob.crypto.plain import AnyPublicKey, Batch, KeyPair, as_bytes, integer
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
-from plumbob.protocols.shared.taylor_regression import BigIntegers, Rule, Trained, members, partition, targets
+from plumbob.protocols.shared.taylor_regression import BigIntegers, Rule, Schedule, Trained, partition, targets
 from plumbob.transcript import COORDINATOR, Transcript
 
 RETURNS = ("gradients", "coefficients")
+DRAWN = ("once", "epoch", "iteration")  # when batches are drawn
 DIVERGED_WEIGHT = 1_000  # a weight beyond which training has diverged: columns lie in [0, 1]
 _HEADROOM = 24  # bits by which sums of products exceed the product of two numbers of f bits
 
@@ -49,6 +52,7 @@ class EncryptedLogisticRegression(TrainingProtocol):
         "public key": "a public key",
         "settings": "settings of the training",
         "batches": "which rows are trained on together",
+        "batch": "which rows are trained on in this round",
         "partial": "partial sums of the model for each row",
         "residual": "errors of the model for each row",
         "encrypted gradient": "gradients, for the holder of the key",
@@ -73,14 +77,21 @@ class EncryptedLogisticRegression(TrainingProtocol):
         returns: str = "gradients",
         masked: bool = False,
         open_all: bool = True,
+        batches: str = "once",
     ) -> None:
         one_of("encrypted logistic regression: key_bits", key_bits, KEYS)
         one_of("encrypted logistic regression: returns", returns, RETURNS)
+        one_of("encrypted logistic regression: batches", batches, DRAWN)
         boolean("encrypted logistic regression: masked", masked)
         boolean("encrypted logistic regression: open_all", open_all)
         if masked and not key_bits:
             raise BadInput(
                 "encrypted logistic regression: masked needs a key (key_bits above 0); without one nothing is hidden"
+            )
+        if masked and batches != "once":
+            raise BadInput(
+                f"encrypted logistic regression: masked needs batches: once, got {batches}; sums over ever other rows would "
+                "tell more of each row"
             )
         self.key_bits = key_bits
         self.batch_size = whole("encrypted logistic regression: batch_size", batch_size, 1)
@@ -92,6 +103,15 @@ class EncryptedLogisticRegression(TrainingProtocol):
         self.returns = returns
         self.masked = masked  # without coordinator, each party under a key of its own: `_masked_regression.py`
         self.open_all = open_all  # a corrupted coordinator opens the residuals too, not only the gradients
+        self.batches = batches
+
+    def schedule(self, rows: int, rng: np.random.Generator) -> tuple[Schedule, IntArray | None]:
+        """The rows of every round; and the batch of each row, where that is the same in all epochs."""
+        if self.batches == "once":
+            batch = partition(rows, self.batch_size, rng, even=self.masked)
+            return Schedule.kept(batch, self.epochs), batch
+        drawn = Schedule.shuffled if self.batches == "epoch" else Schedule.sampled
+        return drawn(rows, self.batch_size, self.epochs, rng), None
 
     @property
     def rule(self) -> Rule:
@@ -101,49 +121,48 @@ class EncryptedLogisticRegression(TrainingProtocol):
         from plumbob.protocols.sums._masked_regression import run_masked
 
         log = opened(self.name, federation, others)
-        batch = partition(len(federation), self.batch_size, rng, even=self.masked)
+        schedule, batch = self.schedule(len(federation), rng)
         note(log, federation.active, "label", federation.label)
         order = [federation.active, *federation.passive]
-        parties = [WorkingParty(federation, name, self.rule, members(batch)) for name in order]
+        parties = [WorkingParty(federation, name, self.rule) for name in order]
         for name in (party.name for party in federation.parties):  # in the order of the joint columns
             log.send(COORDINATOR, name, "setup", 0, "settings", self.rule.array())
-        for name in federation.passive:
-            log.send(federation.active, name, "setup", 0, "batches", batch)
-        (run_masked if self.masked else _run)(self, log, parties)
+        for name in federation.passive if batch is not None else ():
+            log.send(federation.active, name, "setup", 0, "batches", batch)  # type: ignore[arg-type]  # not None
+        (run_masked if self.masked else _run)(self, log, parties, schedule)
         seal_model(log, federation, others, self.rule, {party.name: party.weights for party in parties})
         return log
 
 
 class WorkingParty:
-    """A party at work: its columns in fixed point, batch by batch, and its weights. The active one has the bias too."""
+    """A party at work: its columns in fixed point, and its weights. The active one has the bias too."""
 
-    def __init__(self, federation: Federation, name: str, rule: Rule, batches: Sequence[IntArray]) -> None:
+    def __init__(self, federation: Federation, name: str, rule: Rule) -> None:
         self.name, self.rule, self.active = name, rule, name == federation.active
         encoded = rule.encode(federation[name].values)
         goals = targets(federation.label, len(federation.classes))
         if self.active:
             encoded = np.hstack([encoded, np.full((len(encoded), 1), 1 << rule.fraction_bits, dtype=object)])
-        self.columns = [encoded[rows] for rows in batches]
-        self._signs = [rule.signs(goals[:, rows]) for rows in batches] if self.active else []
+        self.columns: BigIntegers = encoded
+        self._signs: BigIntegers = rule.signs(goals)
         self.weights: BigIntegers = np.zeros((len(goals), encoded.shape[1]), dtype=object)
 
     @property
     def models(self) -> int:
         return len(self.weights)
 
-    def share(self, batch: int) -> BigIntegers:
+    def share(self, rows: IntArray) -> BigIntegers:
         """Its part of D, models x rows: T X, and for the active party the label's part too."""
-        product: BigIntegers = self.weights @ self.columns[batch].T
-        return product + self._signs[batch] if self.active else product
+        product: BigIntegers = self.weights @ self.columns[rows].T
+        return product + self._signs[:, rows] if self.active else product
 
-    def encrypted_gradient(self, residual: Batch, batch: int) -> Batch:
+    def encrypted_gradient(self, residual: Batch, rows: IntArray) -> Batch:
         """[[X' D]], the models one after the other; not yet masked anew."""
-        rows = len(self.columns[batch])
-        parts = [residual[one * rows : (one + 1) * rows].products(self.columns[batch]) for one in range(self.models)]
-        return joined(parts)
+        size, columns = len(rows), self.columns[rows]
+        return joined([residual[one * size : (one + 1) * size].products(columns) for one in range(self.models)])
 
-    def step(self, gradient: BigIntegers, batch: int, epoch: int) -> None:
-        self.weights = self.rule.stepped(self.weights, gradient, len(self.columns[batch]), epoch, self.active)
+    def step(self, gradient: BigIntegers, rows: int, epoch: int) -> None:
+        self.weights = self.rule.stepped(self.weights, gradient, rows, epoch, self.active)
         if np.abs(self.weights).max(initial=0) >> self.rule.fraction_bits > DIVERGED_WEIGHT:
             raise BadInput("encrypted logistic regression: training diverged; use a lower learning_rate")
 
@@ -151,34 +170,37 @@ class WorkingParty:
         return np.array(flat, dtype=object).reshape(self.weights.shape)
 
 
-def _run(protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[WorkingParty]) -> None:
+def _run(
+    protocol: EncryptedLogisticRegression, log: Transcript, parties: Sequence[WorkingParty], schedule: Schedule
+) -> None:
     """The coordinator's key, and all rounds."""
     pair = key_pair(protocol.key_bits)
     for party in parties:
         log.send(COORDINATOR, party.name, "setup", 0, "public key", key_bytes(pair.public))
     seen: list[int] = []
-    count = len(parties[0].columns)
-    for turn in range(protocol.epochs * count):
-        epoch, batch = divmod(turn, count)
-        residual = _residual(log, turn, pair.public, parties, batch)
+    for turn, rows in enumerate(schedule.rows):
+        if protocol.batches != "once":
+            for party in parties[1:]:
+                log.send(parties[0].name, party.name, "train", turn, "batch", rows)
+        residual = _residual(log, turn, pair.public, parties, rows)
         if protocol.open_all:
             seen += opened_batch(pair, residual, 2 * protocol.fraction_bits + _HEADROOM)
         for party in parties:
-            sent = party.encrypted_gradient(residual, batch).rerandomised().to_array()
+            sent = party.encrypted_gradient(residual, rows).rerandomised().to_array()
             received = log.send(party.name, COORDINATOR, "train", turn, "encrypted gradient", sent)
             gradient = pair.decrypt(pair.public.ciphertexts(received))  # type: ignore[arg-type]  # of the same kind
-            _returned(protocol, log, turn, party, gradient, (epoch, batch))
+            _returned(protocol, log, turn, party, gradient, (schedule.epoch(turn), len(rows)))
     if protocol.open_all:
         note(log, COORDINATOR, "opened residuals", as_bytes(seen))
 
 
-def _residual(log: Transcript, turn: int, key: AnyPublicKey, parties: Sequence[WorkingParty], batch: int) -> Batch:
+def _residual(log: Transcript, turn: int, key: AnyPublicKey, parties: Sequence[WorkingParty], rows: IntArray) -> Batch:
     """Steps 1 and 2: the sum goes round; who adds the last part sends it to all others."""
     active, *passive = parties
-    running: Batch = key.encrypt(active.share(batch).ravel())
+    running: Batch = key.encrypt(active.share(rows).ravel())
     for before, party in zip(parties, passive, strict=False):
         received = log.send(before.name, party.name, "train", turn, "partial", running.to_array())
-        running = (key.ciphertexts(received) + party.share(batch).ravel()).rerandomised()
+        running = (key.ciphertexts(received) + party.share(rows).ravel()).rerandomised()
     for party in parties[:-1]:
         log.send(parties[-1].name, party.name, "train", turn, "residual", running.to_array())
     return running
@@ -193,12 +215,12 @@ def _returned(
     when: tuple[int, int],
 ) -> None:
     """Step 4: the party gets its gradient and makes the step, or gets its weights with the step made."""
-    epoch, batch = when
+    epoch, rows = when
     if protocol.returns == "gradients":
         received = log.send(COORDINATOR, party.name, "train", turn, "gradients", as_bytes(gradient))
-        party.step(party.shaped(integers(received)), batch, epoch)
+        party.step(party.shaped(integers(received)), rows, epoch)
     else:
-        party.step(party.shaped(gradient), batch, epoch)  # made by the coordinator, which knows the rule and the start
+        party.step(party.shaped(gradient), rows, epoch)  # made by the coordinator, which knows the rule and the start
         log.send(COORDINATOR, party.name, "train", turn, "coefficients", as_bytes(party.weights.ravel().tolist()))
 
 
@@ -240,11 +262,10 @@ def plaintext_taylor(
     """The same training in double precision with all columns in one place, to compare with."""
     values, goals = federation.values, targets(federation.label, len(federation.classes)).T
     weights, bias = np.zeros((values.shape[1], goals.shape[1])), np.zeros(goals.shape[1])
-    batches = members(partition(len(federation), settings.batch_size, rng, even=settings.masked))
-    for epoch in range(settings.epochs):
-        rate = settings.rule.rate(epoch)
-        for rows in batches:
-            slopes = (values[rows] @ weights + bias) / 4.0 - goals[rows] / 2.0
-            gradient = values[rows].T @ slopes / len(rows) + settings.penalty * weights
-            weights, bias = weights - rate * gradient, bias - rate * slopes.mean(axis=0)
+    schedule, _ = settings.schedule(len(federation), rng)
+    for turn, rows in enumerate(schedule.rows):
+        rate = settings.rule.rate(schedule.epoch(turn))
+        slopes = (values[rows] @ weights + bias) / 4.0 - goals[rows] / 2.0
+        gradient = values[rows].T @ slopes / len(rows) + settings.penalty * weights
+        weights, bias = weights - rate * gradient, bias - rate * slopes.mean(axis=0)
     return Trained(weights, bias)

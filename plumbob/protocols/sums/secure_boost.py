@@ -6,6 +6,9 @@ its owner which rows go left. Of two children only the smaller one is summed: th
 
 One tree with shrinkage 1 is a regression tree; `boosting=False` with `sample` below 1 a forest, whose trees all start from the
 same score and are averaged. The exchange is the same.
+
+The settings `blinding`, `budget` (or `epsilon`, of one histogram alone) and `shared_indicators` are what the defences at the
+point `histograms` switch on.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from plumbob.bundle import Array
 from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
-from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms
+from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms, KnownSharedIndicators
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.shared import histogram_boosting as boosting
 from plumbob.protocols.shared.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
@@ -34,6 +37,7 @@ from plumbob.protocols.shared.histogram_boosting import (
     Worth,
 )
 from plumbob.protocols.shared.trees import DEEPEST, LEAF
+from plumbob.protocols.sums._histogram_noise import check_together, laplace, noise_scales, room_for_noise
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
@@ -65,9 +69,13 @@ class SecureBoost(TrainingProtocol):
         "sums": "sums of gradients by bins of a column",
         "split": "where a tree splits",
         "left": "which rows go to the left",
+        "shares": "secret shares of rows, bins and gradients",
+        "weights": "the weight of each row’s leaf",
     }
     key_messages = ("key",)
+    masked_messages = ("shares",)
     roles = ("active", "passive")
+    parts = ("histograms",)
 
     def __init__(
         self,
@@ -88,6 +96,8 @@ class SecureBoost(TrainingProtocol):
         code: HiddenCode | None = None,
         blinding: bool = False,
         epsilon: float | None = None,
+        budget: float | None = None,
+        shared_indicators: bool = False,
     ) -> None:
         self.trees = whole("secure boost: trees", trees, 1, 10_000)
         self.depth = whole("secure boost: depth", depth, 1, DEEPEST)
@@ -115,6 +125,9 @@ class SecureBoost(TrainingProtocol):
         if sample > 1:
             raise BadInput(f"secure boost: expected a sample (share of rows per tree) of at most 1, got {sample}")
         self.epsilon = None if epsilon is None else positive("secure boost: epsilon", epsilon)
+        self.budget = None if budget is None else positive("secure boost: budget", budget)
+        self.shared_indicators = boolean("secure boost: shared_indicators", shared_indicators)
+        check_together(self.epsilon, self.budget, self.blinding, self.shared_indicators)
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         label = boosting.target(self.loss, federation.label, len(federation.classes))
@@ -128,7 +141,7 @@ class SecureBoost(TrainingProtocol):
             low=self.code.bits if self.code else 0,
             guard=2 + (self.depth + 1).bit_length(),
             largest=largest,
-            rows=len(label),
+            rows=len(label) + room_for_noise(self, federation, largest),
             packed=self.packed,
         )
         note(log, federation.active, "layout", layout.array())
@@ -136,13 +149,17 @@ class SecureBoost(TrainingProtocol):
             KnownDefences.of(KnownBlinding()).seal(log)
         if self.epsilon:
             KnownDefences.of(KnownDpHistograms(self.epsilon)).seal(log)
+        if self.budget:
+            KnownDefences.of(KnownDpHistograms(self.budget, total=True)).seal(log)
+        if self.shared_indicators:
+            KnownDefences.of(KnownSharedIndicators()).seal(log)
         rows_rng, code_rng, noise_rng = rng.spawn(3)  # so that a code or a defence changes no row of a sample
         passive = {
             name: self._passive(federation[name], log, federation.active, key, layout, largest, noise_rng)
             for name in federation.passive
         }
         own = Bins.of(federation[federation.active].values, self.bins, self.binning)
-        run = _BoostingRun(
+        run = self._run_kind()(
             self, federation, log, key, layout, own, passive, boosting.empty(self.trees, self.depth, start, self.loss)
         )
         scores = np.full(len(label), start)
@@ -161,6 +178,15 @@ class SecureBoost(TrainingProtocol):
         named = np.rint(told[:, 0]) if self.loss == "squared" else np.argmax(told, axis=1)
         log.seal(COORDINATOR, "test accuracy", np.array([np.mean(named == others.label)]))
         return log
+
+    @property
+    def encryption(self) -> str:
+        return "secret shares on three servers" if self.shared_indicators else super().encryption
+
+    def _run_kind(self) -> type[BoostingRun]:
+        from plumbob.protocols.sums._shared_indicators import SharedIndicatorRun
+
+        return SharedIndicatorRun if self.shared_indicators else BoostingRun
 
     def _rows(self, count: int, rng: np.random.Generator) -> IntArray:
         chosen = max(2, round(self.sample * count))
@@ -181,11 +207,11 @@ class SecureBoost(TrainingProtocol):
         for column, ends in enumerate(bins.edges):
             log.seal(party.name, f"edges/{column}", ends)
         log.send(party.name, active, "setup", 0, "bin counts", bins.counts)
-        if self.key_bits:
+        if self.key_bits and not self.shared_indicators:
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
-        scale = largest / self.epsilon if self.epsilon else 0.0
+        scales = noise_scales(self, len(party.columns), largest)
         # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
-        return _Passive(party, bins, key.public, layout, scale, self.blinding, rng.bytes, rng)
+        return _Passive(party, bins, key.public, layout, scales, self.blinding, rng.bytes, rng)
 
 
 @dataclass
@@ -196,7 +222,7 @@ class _Passive:
     bins: Bins
     public: plain.AnyPublicKey
     layout: Layout
-    scale: float  # of Laplace noise on the sums of g, for differential privacy; a quarter of it on those of h
+    scales: tuple[float, float]  # of Laplace noise on the sums of g and of h, for differential privacy
     blinding: bool
     draw: Callable[[int], bytes]
     rng: np.random.Generator
@@ -217,8 +243,8 @@ class _Passive:
                 chosen.bin_sums(self.bins.places[rows, j], count) for j, count in enumerate(self.bins.counts.tolist())
             ]
         sums = plain.joined(made)
-        if self.scale:
-            sums = sums + self._laplace(len(sums))
+        if any(self.scales):
+            sums = sums + laplace(self.layout, self.scales, len(sums), self.rng)
         if self.blinding:
             sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
         return sums.rerandomised().to_array()  # else its mask, a product of known ones, would name the rows
@@ -226,21 +252,9 @@ class _Passive:
     def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
         return np.packbits(self.bins.places[rows, column] <= place)
 
-    def _laplace(self, count: int) -> list[int]:
-        """In units of the gradients' precision, where a party that knows of nothing below would draw it."""
-        layout, unit = self.layout, 1 << self.layout.precision
-        first, second = (self.rng.laplace(scale=scale, size=count) for scale in (self.scale, self.scale / 4))
-        if layout.packed:
-            return [
-                ((round(g * unit) << layout.slot) + round(h * unit)) << layout.low
-                for g, h in zip(first, second, strict=True)
-            ]
-        half = count // 2
-        return [round(x * unit) << layout.low for x in (*first[:half], *second[half:])]
-
 
 @dataclass
-class _BoostingRun:
+class BoostingRun:
     """The active party at work."""
 
     settings: SecureBoost
@@ -263,7 +277,7 @@ class _BoostingRun:
         trained = np.zeros(len(g), dtype=bool)
         trained[rows] = True
         opened_sums: dict[int, dict[str, Channels]] = {}
-        kept: dict[int, dict[str, Channels]] = {0: self._sums(tree, rows)}
+        kept: dict[int, dict[str, Channels]] = {0: self._sums(tree, 0, rows)}
         for node in range(2 ** (self.settings.depth + 1) - 1):
             here = places == node
             mine = np.flatnonzero(here & trained)
@@ -289,17 +303,27 @@ class _BoostingRun:
             flat = [number for sums in opened_sums.values() for channel in sums[name] for number in channel]
             note(self.log, active, f"sums/{tree}/{name}", plain.as_bytes(flat))
         note(self.log, active, f"nodes/{tree}", np.array(list(opened_sums), dtype=np.int64))
-        note(self.log, active, f"leaves/{tree}", np.where(trained, places, -1))
+        note(self.log, active, f"leaves/{tree}", np.where(trained, self._leaves(tree, places), -1))
         return places
+
+    def _leaves(self, tree: int, places: IntArray) -> IntArray:
+        """The leaf of every row, as far as the active party is told."""
+        return places
+
+    def _plaintexts(
+        self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
+    ) -> list[list[int]]:
+        """The gradients of these rows with what is hidden in them, for each channel."""
+        code = self.settings.code
+        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
+        for name, array in memory.items():
+            note(self.log, self.federation.active, f"code/{tree}/{name}", array)
+        return self.layout.plaintexts(first[rows], second[rows], codes)
 
     def _send_gradients(
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
     ) -> None:
-        active, code = self.federation.active, self.settings.code
-        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
-        for name, array in memory.items():
-            note(self.log, active, f"code/{tree}/{name}", array)
-        made = self.layout.plaintexts(first[rows], second[rows], codes)
+        active, made = self.federation.active, self._plaintexts(tree, first, second, rows, rng)
         payloads = [self.key.public.encrypt(channel).to_array() for channel in made]
         names = ["gradients"] if self.layout.packed else ["first gradients", "second gradients"]
         for name, party in self.passive.items():
@@ -307,8 +331,8 @@ class _BoostingRun:
             got = [self.log.send(active, name, "train", tree, n, p) for n, p in zip(names, payloads, strict=True)]
             party.take(told.astype(np.int64), got)
 
-    def _sums(self, tree: int, rows: IntArray) -> dict[str, Channels]:
-        """The opened sums of these rows, of every passive party."""
+    def _sums(self, tree: int, node: int, rows: IntArray) -> dict[str, Channels]:
+        """The opened sums of a node, which these rows are in, of every passive party."""
         active, found = self.federation.active, {}
         for name, party in self.passive.items():
             told = self.log.send(active, name, "train", tree, "rows of a node", rows.astype(np.int32))
@@ -325,7 +349,7 @@ class _BoostingRun:
         left, right = 2 * node + 1, 2 * node + 2
         count = {child: int(np.sum((places == child) & trained)) for child in (left, right)}
         small, large = (left, right) if count[left] <= count[right] else (right, left)
-        summed = self._sums(tree, np.flatnonzero((places == small) & trained))
+        summed = self._sums(tree, small, np.flatnonzero((places == small) & trained))
         rest = {
             name: [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(sums[name], summed[name], strict=True)]
             for name in sums

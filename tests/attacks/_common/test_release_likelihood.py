@@ -16,7 +16,7 @@ from plumbob.defences.scores.codebook import encode, make_codebook
 from plumbob.defences.scores.label_only import one_hot
 from plumbob.defences.scores.noise import as_scores
 from plumbob.defences.scores.purifier import Autoencoder, train
-from plumbob.defences.scores.rounding import round_down
+from plumbob.defences.scores.rounding import round_down, round_to_nearest
 from plumbob.known_defences import (
     KnownCodebook,
     KnownDefence,
@@ -48,6 +48,7 @@ def releases(scores: np.ndarray) -> dict[str, tuple[np.ndarray, Meaning]]:
     words, purify = learnt()
     known: dict[str, tuple[np.ndarray, KnownDefence]] = {
         "rounding": (round_down(scores, 2), KnownRounding(2)),
+        "rounding to the nearest": (round_to_nearest(scores, 2), KnownRounding(2, nearest=True)),
         "label_only": (one_hot(scores), KnownLabelOnly()),
         "codebook": (encode(scores, words), KnownCodebook(3, words)),
         "purifier": (purify(scores), KnownPurifier(**vars(purify))),
@@ -78,7 +79,7 @@ def test_true_scores_fit_their_release_and_others_do_not(seed: int) -> None:
         assert (other[differ] > 0).all(), name
 
 
-@pytest.mark.parametrize("name", ["rounding", "label_only", "codebook"])
+@pytest.mark.parametrize("name", ["rounding", "rounding to the nearest", "label_only", "codebook"])
 def test_the_middle_fits_and_has_a_logarithm(name: str) -> None:
     told, read = releases(drawn(1))[name]
     middle = read.middle(torch.tensor(told)).numpy()
@@ -92,6 +93,13 @@ def test_rounding_is_the_distance_to_the_interval() -> None:
     assert read is not None
     found = misfit(read, np.array([[0.55, 0.45], [0.75, 0.25], [0.3, 0.7]]), np.tile([0.5, 0.4], (3, 1)))
     assert found == pytest.approx([0.0, 0.15**2 + 0.15**2, 0.2**2 + 0.2**2])
+
+
+def test_rounding_to_the_nearest_is_the_distance_to_the_interval_around() -> None:
+    read = meaning(KnownDefences.of(KnownRounding(1, nearest=True)))
+    assert read is not None
+    found = misfit(read, np.array([[0.54, 0.46], [0.75, 0.25], [0.45, 0.55]]), np.tile([0.5, 0.5], (3, 1)))
+    assert found == pytest.approx([0.0, 0.2**2 + 0.2**2, 0.0], abs=1e-12)
 
 
 def test_label_only_is_the_lead_of_another_class() -> None:

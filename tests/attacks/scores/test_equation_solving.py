@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbob.attacks.scores.equation_solving import EquationSolving, equations
+from plumbob.attacks.scores.equation_solving import EquationSolving, equations, linear_model
 from plumbob.errors import BadInput
-from plumbob.federation import Column, Federation, Party
+from plumbob.federation import Column, Federation, Party, split_at_random
 from plumbob.papers.luo2021.equations_and_paths import printed_scores, toy_view
 from plumbob.protocols import predict
+from plumbob.protocols.base import column_positions
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
+from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.scoring.metrics import sharp_bound
 from plumbob.scoring.score import truth_of
 from plumbob.threats import LUO2021, THREATS, cut
-from tests.worlds import world
+from tests.worlds import made_table, world
 
 RNG = np.random.default_rng(0)
 
@@ -93,3 +97,25 @@ def test_scores_of_zero_and_one_do_not_break_the_logarithm() -> None:
 def test_the_model_is_needed() -> None:
     with pytest.raises(BadInput, match="white box"):
         EquationSolving().run(cut(world(), THREATS["active-black-box"]), RNG)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_linear_parts_of_split_models_are_the_same_equations(classes: int) -> None:
+    """jiang2022's rival: exact up to classes - 1 columns, and to the same values as on the joint model."""
+    federation = split_at_random(made_table(classes=classes), classes - 1, np.random.default_rng(0))
+    protocol, blocks = SplitModels(layers=0), list(column_positions(federation).values())
+    model = protocol.fit(federation.values, federation.label, classes, np.random.default_rng(0), blocks)
+    view = cut(predict(protocol, model, federation, federation), THREATS["active"])
+    guess = EquationSolving().run(view, np.random.default_rng(0)).values
+    assert guess == pytest.approx(federation["passive"].values, abs=1e-6)
+    joint = replace(view, protocol="logistic_regression", model=linear_model(view).arrays())
+    assert guess == pytest.approx(EquationSolving().run(joint, np.random.default_rng(0)).values)
+
+
+def test_networks_are_not_solved_as_if_they_were_linear() -> None:
+    view = cut(world("split_models"), THREATS["active"])
+    made = EquationSolving().run(view, np.random.default_rng(0))
+    assert "linear" in made.untried
+    able = [EquationSolving().why_not_here(SplitModels(layers=n), THREATS["active"]) for n in (0, 1)]
+    assert able[0] is None
+    assert "networks" in str(able[1])

@@ -19,7 +19,6 @@ from plumbob.attacks.sums.code_decoding import CodeDecoding
 from plumbob.attacks.sums.reverse_sum import Magic, ReverseSum
 from plumbob.crypto import plain
 from plumbob.errors import BadInput
-from plumbob.papers.weng2022.leaked_bins import bin_bounds, nearest_values, values_in_place_of_bins
 from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.protocols.shared.hidden_codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.protocols.sums.secure_boost import SecureBoost
@@ -237,16 +236,6 @@ def test_awkward_columns_are_survived() -> None:
         judged = score(guess(name, view), truth_of(log, view), view, np.random.default_rng(0))
         assert judged.error == 0
         assert np.isfinite(judged.columns[0].gain)
-
-
-def test_bounds_of_bins_come_from_known_rows() -> None:
-    orders = Orders(np.array([[0, 1], [1, 0], [2, 0], [2, 1]]), np.array([3, 2]))
-    values = np.array([[0.1, 0.9], [0.4, 0.2], [0.7, 0.3], [0.8, 0.8]])
-    bounds = bin_bounds(orders, np.array([0, 2, 3]), values[[0, 2, 3]])
-    np.testing.assert_allclose(bounds[0], [[0.1, 0.1], [np.nan, np.nan], [0.7, 0.8]])
-    guessed = values_in_place_of_bins(orders, bounds)
-    np.testing.assert_allclose(guessed[:, 0], [0.1, 0.425, 0.75, 0.75], atol=1e-6)
-    np.testing.assert_allclose(nearest_values(values, bounds), guessed, atol=1e-6)
 
 
 def test_codes_that_cannot_be_are_refused() -> None:

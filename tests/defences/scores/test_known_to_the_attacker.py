@@ -26,12 +26,13 @@ EVERY = [
     for protocol, room in PROTOCOLS.items()
     if room.phase == "prediction"
     for defence, kind in DEFENCES.items()
-    if kind.point not in ("gradients", "embeddings")  # they change nothing in prediction
+    if kind.point not in ("gradients", "embeddings", "histograms")  # they change nothing in prediction
     if one.why_not(protocol, defence_named(defence).threat(THREAT)) is None
 ]
 CHANGED: tuple[tuple[str, dict[str, object]], ...] = (
     ("rounding", {"digits": 1}),
     ("rounding", {"digits": 3}),
+    ("rounding", {"digits": 2, "how": "nearest"}),
     ("label_only", {}),
     ("noise", {"sigma": 0.1}),
     ("noise", {"sigma": 0.1, "clip": True}),

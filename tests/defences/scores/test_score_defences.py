@@ -15,11 +15,11 @@ from plumbob.defences.scores.label_only import LabelOnly
 from plumbob.defences.scores.noise import Noise, as_scores
 from plumbob.defences.scores.purifier import Purifier, train
 from plumbob.defences.scores.randomised_response import RandomisedResponse, respond
-from plumbob.defences.scores.rounding import Rounding, round_down
+from plumbob.defences.scores.rounding import Rounding, round_down, round_to_nearest
 from plumbob.defences.scores.verification import Verification, _strangers, imitated, known_branch
 from plumbob.errors import BadInput
 from plumbob.federation import split
-from plumbob.known_defences import KnownNoise, KnownPurifier
+from plumbob.known_defences import KnownNoise, KnownPurifier, KnownRounding
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.threats import LUO2021, THREATS, Threat
 from tests.defences.worlds import defended, released, view_of
@@ -33,6 +33,28 @@ def test_a_rounded_score_is_below_by_less_than_one_step(score: float, digits: in
     down = float(round_down(np.array([[score]]), digits)[0, 0])
     assert -1e-12 <= score - down < 10.0**-digits
     assert down * 10**digits == pytest.approx(round(down * 10**digits), abs=1e-9)
+
+
+@given(st.floats(0, 1), st.integers(1, 6))
+def test_a_score_rounded_to_the_nearest_is_off_by_at_most_half_a_step(score: float, digits: int) -> None:
+    near = float(round_to_nearest(np.array([[score]]), digits)[0, 0])
+    assert abs(score - near) <= 0.5 * 10.0**-digits * (1 + 1e-9)
+    assert near * 10**digits == pytest.approx(round(near * 10**digits), abs=1e-9)
+
+
+def test_how_scores_are_rounded_is_known_and_down_is_as_it_was() -> None:
+    """luo2021 rounds down and jiang2022 to the nearest; the default keeps its identity and what is known of it."""
+    down, nearest = Rounding(digits=2), Rounding(digits=2, how="nearest")
+    assert down.identified() == "Rounding(digits=2)"
+    assert nearest.identified() == "Rounding(digits=2, how='nearest')"
+    assert down.known().arrays.keys() == {"rounding/digits", "rounding/on"}
+    assert [one.known()[KnownRounding].nearest for one in (down, nearest)] == [None, True]
+    plain, told = (released(defended(one)) for one in (NoDefence(), nearest))
+    assert np.abs(plain - told).max() <= 0.005 + 1e-12
+    assert (told > plain).any()
+    assert (told < plain).any()
+    with pytest.raises(BadInput, match="'down' or 'nearest', got 'up'"):
+        Rounding(how="up")  # type: ignore[arg-type]
 
 
 @given(st.integers(0, 1000))

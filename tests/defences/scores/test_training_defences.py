@@ -11,6 +11,7 @@ from plumbob.errors import BadInput
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.protocols.scores.neural_network import NeuralNetwork
+from plumbob.protocols.scores.split_models import SplitModel, SplitModels
 from tests.worlds import made_table
 
 
@@ -71,3 +72,83 @@ def test_an_impossible_dropout_is_refused() -> None:
 def test_dp_sgd_leaves_trees_as_they_are() -> None:
     tree = DecisionTree()
     assert DpSgd().protect(tree) is tree
+
+
+BLOCKS = (np.array([0, 2, 4, 6, 7]), np.array([1, 3, 5]))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("layers", [0, 1, 2])
+def test_models_per_party_are_trained_privately(layers: int, classes: int) -> None:
+    table = made_table(classes=classes)
+    assert table.label is not None
+    inner = SplitModels(layers=layers, width=5)
+    protocol = DpSgd(epochs=1).protect(inner)
+    one, two = (protocol.fit(table.values, table.label, classes, np.random.default_rng(0), BLOCKS) for _ in range(2))
+    usual = inner.fit(table.values, table.label, classes, np.random.default_rng(0), BLOCKS)
+    assert isinstance(one, SplitModel)
+    assert {k: a.shape for k, a in one.arrays().items()} == {k: a.shape for k, a in usual.arrays().items()}
+    assert all(np.array_equal(array, two.arrays()[key]) for key, array in one.arrays().items())
+    assert all(local.weights[-1].shape[1] == classes for local in one.locals)
+    assert not np.allclose(one.scores(table.values), usual.scores(table.values), atol=1e-3)
+    if classes == 2:
+        assert one.locals[0].outputs(table.values[:, BLOCKS[0]]).sum(axis=1) == pytest.approx(np.zeros(400), abs=1e-6)
+
+
+def test_less_privacy_gives_better_models_per_party() -> None:
+    table = made_table(rows=2000, classes=2, seed=3)
+    assert table.label is not None
+    right = []
+    for epsilon in (0.05, 20.0):
+        protocol = DpSgd(epsilon=epsilon, epochs=6).protect(SplitModels(layers=0))
+        scores = [
+            protocol.fit(table.values, table.label, 2, np.random.default_rng(seed), BLOCKS).scores(table.values)
+            for seed in range(3)
+        ]
+        right.append(float(np.mean([np.argmax(one, axis=1) == table.label for one in scores])))
+    assert right[0] + 0.02 < right[1]
+
+
+def test_each_rows_gradient_over_all_parties_is_clipped_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise, a step's sum of gradients is no longer than the clip for each row in it."""
+    from plumbob.defences.scores import dp_sgd
+
+    seen: list[float] = []
+    adam = dp_sgd.torch.optim.Adam
+
+    class Watched(adam):  # type: ignore[misc,valid-type]
+        def step(self, *args: object, **kwargs: object) -> None:
+            grads = [p.grad for group in self.param_groups for p in group["params"]]
+            seen.append(float(sum((g**2).sum() for g in grads) ** 0.5))
+            super().step(*args, **kwargs)
+
+    monkeypatch.setattr(dp_sgd.torch.optim, "Adam", Watched)
+    table = made_table(classes=3)
+    assert table.label is not None
+    private = dp_sgd.PrivateSteps(rate=1.0, steps=3, noise=0.0, clip=0.01)
+    rng = np.random.default_rng(0)
+    dp_sgd.train_by_party(SplitModels(), table.values, table.label, 3, BLOCKS, private, rng)
+    assert len(seen) == 3
+    assert max(seen) <= 0.01 * 1.0001  # the mean over the rows
+    assert max(seen) > 1e-4
+
+
+@pytest.mark.parametrize(("layers", "changes"), [(0, False), (1, True), (2, True)])
+def test_dropout_changes_parties_networks_and_no_linear_model(layers: int, changes: bool) -> None:
+    protocol = SplitModels(layers=layers, epochs=2)
+    dropped = Dropout().protect(protocol)
+    assert (dropped is not protocol) == changes
+    table = made_table()
+    assert table.label is not None
+    scores = [
+        one.fit(table.values, table.label, 3, np.random.default_rng(0), BLOCKS).scores(table.values)
+        for one in (protocol, dropped)
+    ]
+    assert np.allclose(*scores) != changes
+
+
+def test_a_network_without_hidden_layers_has_nothing_to_drop() -> None:
+    linear = NeuralNetwork(hidden=())
+    assert Dropout().protect(linear) is linear
+    with pytest.raises(BadInput, match="expected a dropout of 0 or more and below 1, got 1"):
+        SplitModels(dropout=1.0)

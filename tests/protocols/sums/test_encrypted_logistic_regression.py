@@ -157,6 +157,28 @@ def test_all_epochs_use_the_same_batches() -> None:
     assert [len(rows) for rows in members(partition(50, 16, np.random.default_rng(0), even=True))] == [13, 12, 13, 12]
 
 
+@pytest.mark.parametrize("batches", ["epoch", "iteration"])
+def test_batches_can_be_drawn_anew(batches: str) -> None:
+    log = run(batches=batches, rows=50, batch_size=16)
+    told = [m for m in log.messages if m.name == "batch"]
+    assert [m.round for m in told] == list(range(12))
+    assert "batches" not in {m.name for m in log.messages}
+    epochs = [np.concatenate([m.payload for m in told[i : i + 4]]) for i in (0, 4, 8)]
+    assert len({rows.tobytes() for rows in epochs}) == 3
+    whole = [sorted(rows.tolist()) == list(range(50)) for rows in epochs]
+    assert whole == [batches == "epoch"] * 3
+    assert all(len(set(m.payload.tolist())) == len(m.payload) for m in told)
+
+
+@pytest.mark.parametrize("batches", ["epoch", "iteration"])
+def test_batches_drawn_anew_give_the_weights_of_double_precision(batches: str) -> None:
+    trained, others = parties()
+    protocol = EncryptedLogisticRegression(key_bits=0, batch_size=20, epochs=3, decay=0.1, batches=batches)
+    log = protocol.train(trained, others, np.random.default_rng(3))
+    plainly = plaintext_taylor(trained, protocol, np.random.default_rng(3))
+    assert weights(log)[:-1] == pytest.approx(plainly.weights, abs=1e-6)
+
+
 def test_a_mask_leaves_nothing_to_the_coordinator_and_no_product_of_a_row_in_clear() -> None:
     log = run(key_bits=1_024, masked=True)
     view = cut(log, THREATS["corrupted-coordinator"])
@@ -173,6 +195,8 @@ def test_a_mask_leaves_nothing_to_the_coordinator_and_no_product_of_a_row_in_cle
         ({"returns": "nothing"}, "returns"),
         ({"masked": True}, "needs a key"),
         ({"masked": True, "key_bits": 1_024, "batch_size": 4}, "larger batches"),
+        ({"batches": "never"}, "expected one of once, epoch, iteration, got 'never'"),
+        ({"masked": True, "key_bits": 1_024, "batches": "iteration"}, "masked needs batches: once, got iteration"),
         ({"learning_rate": 0}, "above 0"),
         ({"penalty": -1}, "at least 0"),
         ({"fraction_bits": 61}, "fraction_bits"),

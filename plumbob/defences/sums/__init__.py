@@ -1,0 +1,1 @@
+"""Defences that change the sums of encrypted boosting."""
