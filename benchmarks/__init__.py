@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
+from benchmarks.ceilings import ceilings_against_none
 from benchmarks.cut_layer import enumeration_against_loop, null_space_cost_per_row, null_space_seconds
 from benchmarks.encryption import (
     bin_sums_against_heu,
@@ -47,6 +48,7 @@ BENCHES = (
     null_space_cost_per_row,
     workers_against_one,
     wall_against_none,
+    ceilings_against_none,
 )
 
 

@@ -76,6 +76,24 @@ trials: 1
 
 
 @pytest.mark.nodata
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        ("{name: GIA, settings: {stepz: 5}}", "has no setting 'stepz'; did you mean 'steps'?"),
+        ("{name: GIA, settings: {rate: fast}}", "setting 'rate': expected a number above 0, got 'fast'"),
+        ("{name: GIA, settings: {rate: -1}}", "setting 'rate': expected a number above 0, got -1"),
+    ],
+    ids=["no such setting", "of the wrong type", "out of range"],
+)
+def test_settings_that_an_attack_cannot_have_are_refused_and_nothing_is_written(
+    attack: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.yaml").write_text(f"data: breast\nattacks: [{attack}]\n")
+    assert words in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.yaml"]
+
+
+@pytest.mark.nodata
 def test_an_audit_writes_its_folder_and_says_where(plan: Path, tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -33,6 +33,7 @@ RUNS = (
     "pages/defended",
     "pages/encrypted",
     "pages/boosted",
+    "pages/guarded",
     "pages/pictures",
     "pages/hidden",
     "pages/hidden_table",

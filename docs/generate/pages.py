@@ -66,8 +66,11 @@ BESIDE = (
     Subject(
         "defences",
         "precheck",
-        "Two warnings before training: columns that can be solved for, and columns that can be guessed.",
-        [("runs in", "every audit that names `parties`"), ("paper", cited("luo2021"))],
+        "Warnings before training: columns that predictions will give away, found in the clear or on secret shares.",
+        [
+            ("runs in", "`plumbob precheck PLAN.yaml`, and every audit that names `parties`"),
+            ("paper", cited("luo2021")),
+        ],
     ),
     Subject(
         "defences",

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from plumbob.cli import audit, init, other_commands  # noqa: F401  # importing a command adds it to the program
+from plumbob.cli import audit, init, other_commands, precheck  # noqa: F401  # importing a command adds it to the program
 from plumbob.cli.base import Interrupted, app, interrupt
 from plumbob.errors import BadInput
 from plumbob.files import wrong_path

@@ -198,7 +198,7 @@ def overall(found: Sequence[Answer]) -> str:
         return found[0].headline
     meant = [answer for answer in found if answer.judged.counts]
     tested = [answer for answer in meant if not answer.untested]
-    rest = f"; {untested_words(found)}" if len(tested) < len(found) and untested_words(found) else ""
+    rest = untested_words(found) if len(tested) < len(found) else ""
     if not meant:
         return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
@@ -209,7 +209,10 @@ def overall(found: Sequence[Answer]) -> str:
     worsts = [max(parts, key=lambda one: one.severity) for parts in told.values()]
     every = "" if len(tested) == len(found) else " tested"
     where = f" in at least one of {count(len(tested), 'situation')}{every}" if len(tested) > 1 else ""
-    return f"{tally.headline(worsts, nouns(tested), '', where)}{rest}"
+    said = tally.headline(worsts, nouns(tested), "", where)
+    if len(tested) == len(meant) or said.startswith(("Yes", "Not known")):
+        return f"{said}; {rest}" if rest else said
+    return f"Not known: {rest}; elsewhere {said[0].lower()}{said[1:]}"  # of which nothing follows for the others
 
 
 def untested_words(found: Sequence[Answer]) -> str:

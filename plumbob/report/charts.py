@@ -116,11 +116,11 @@ def line_chart(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Markup
     return svg(height, label, parts)
 
 
-def bar_chart(bars: Sequence[Bar], x: Axis, label: str) -> Markup:
-    """Horizontal bars with intervals, names on the left and values on the right."""
+def bar_chart(bars: Sequence[Bar], x: Axis, label: str, names: float = 145.0) -> Markup:
+    """Horizontal bars with intervals, names on the left in at most so much room, and values on the right."""
     step, top = 23.0, 8.0
     bottom = top + step * len(bars)
-    left = min(170.0, max((text_width(bar.name) for bar in bars), default=0.0) + 12)
+    left = min(names, max((text_width(bar.name) for bar in bars), default=0.0) + 12)
     right = WIDTH - max((text_width(bar.text) for bar in bars), default=0.0) - 12
     parts = [x_axis(x, left, right, bottom, top)]
     zero = x.place(0, left, right)

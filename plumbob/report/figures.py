@@ -64,7 +64,8 @@ def column_figures(found: Sequence[Answer]) -> list[Figure]:
         low = 0.0 if all(c.verdict.low >= 0 for c in drawn if c.level.leaks) else LOWEST_GAIN
         party = _common_party([short(c.verdict.column) for c in shown])
         axis = Axis("gain over the best baseline", low, 1.0, percent=True)
-        drawing = charts.bar_chart([_column_bar(c, party) for c in shown], axis, f"Gain per {answer.noun}: {heading}")
+        bars = [_column_bar(column, party) for column in shown]
+        drawing = charts.bar_chart(bars, axis, f"Gain per {answer.noun}: {heading}", names=170.0)
         caption = f"{count(answer.leaking, answer.noun)} of {len(answer.columns):,} {'leaks' if answer.leaking == 1 else 'leak'}"
         rest = (tally.unknown_words(answer.columns, None), tally.clear_words(answer.columns))
         caption += "".join(f"; {part}" for part in rest if part) + "."

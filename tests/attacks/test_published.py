@@ -97,6 +97,7 @@ TABLE: dict[str, dict[str, Row]] = {
         "decoder": ("reverse_sum", PAPER, "Section 5.4"),
         "effort": (34, OURS, "Section 5.1.3"),
         "ranks": (True, OURS, "does not say"),
+        "centre": ("middle", OURS, "does not say"),
     },
     # jin2021
     "cafe": CAFE,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbob.auditing.concluding.conclusion import conclude
@@ -207,6 +207,8 @@ KINDS = {
 }
 
 
+@example(kinds=["none"], label=None, gap=True, ceiling=0.02)  # safe where it was tested
+@example(kinds=["none"], label=None, gap=False, ceiling=0.02)
 @given(
     kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3),
     label=st.sampled_from([None, 0.5, 0.52, 0.9, 1.0]),

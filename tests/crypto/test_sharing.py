@@ -48,6 +48,18 @@ def test_one_server_sees_uniform_numbers_whatever_the_secret() -> None:
     assert len(shares_of(np.zeros((1, 1)))) == SERVERS
 
 
+def test_the_librarys_own_options_are_not_read_from_the_command_line() -> None:
+    """`--out` is none of its options, and it would end the program."""
+    code = "import sys; sys.argv += ['--out', 'x']; from plumbob.crypto.sharing import shares_of; import numpy as np; "
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print(len(shares_of(np.zeros((1, 1)))), sys.argv)"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"{SERVERS} ['-c', '--out', 'x']\n"
+    assert done.returncode == 0
+
+
 def test_unequal_rows_are_refused() -> None:
     with pytest.raises(BadInput, match="expected the same number of rows on both sides, got 3 and 4"):
         mean_products(np.zeros((3, 1)), np.zeros((4, 1)))

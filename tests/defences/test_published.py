@@ -47,6 +47,7 @@ TABLE: dict[str, dict[str, tuple[Any, str, str]]] = {
         "count": (1_000, PAPER, "Section 4.4"),
         "tau": (0.0, OURS, "Algorithm 5"),
         "literal": (False, OURS, "line 17"),
+        "room_mb": (8, OURS, "memory"),
     },
     "dp_gradients": {
         "epsilon": (10.0, OURS, "Section G.3"),

@@ -9,6 +9,7 @@ from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.summarise import summarise
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
+from plumbob.auditing.running.expand import draws, keyed
 from plumbob.auditing.running.open_data import open_source
 from plumbob.errors import BadInput
 from plumbob.federation import split
@@ -74,6 +75,17 @@ def test_who_holds_the_key_gets_no_single_answer() -> None:
 def test_ways_that_do_not_exist_are_refused(name: str, settings: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         protocol_named(name, **settings)
+
+
+def test_who_adds_up_changes_no_draw_and_has_findings_of_its_own() -> None:
+    protocols = [{"name": "split_models", "settings": {"sums": how}} for how in ("clear", "shared", "paillier")]
+    plan = make_plan({"data": "breast", "protocols": ["split_models", *protocols[1:]], "trials": 1}).filled()
+    source = open_source(plan.data, 0)
+    work = keyed(plan, source)
+    drawn = [[draws(plan, source.digest, unit, case) for case, _ in todo] for unit, todo in work]
+    assert drawn[0] == drawn[1] == drawn[2]
+    keys = [key for _, todo in work for _, key in todo]
+    assert len(set(keys)) == len(keys) == 3 * len(drawn[0])
 
 
 def test_verdicts_are_the_same_and_the_report_says_that_it_does_not_help() -> None:

@@ -36,7 +36,7 @@ def test_what_is_not_known_is_in_the_headline() -> None:
     gap = Gap("logistic_regression", "collusion", "none", "no attack of this plan applies")
     tested = samples.capped(samples.harmless())
     said = overall(answers(conclude(tested, [gap])))
-    assert said == "No leak above 3 % in 10 columns; 1 of 2 situations was not tested"
+    assert said == "Not known: 1 of 2 situations was not tested; elsewhere no leak above 3 % in 10 columns"
     silent = Gap("logistic_regression", "passive", "none", "it gets no message", meaningful=False)
     assert overall(answers(conclude(tested, [silent]))) == "No leak above 3 % in 10 columns"
     covered = replace(silent, threat="active-black-box", covered_by="active", why="covered by active")

@@ -26,6 +26,19 @@ def bin_bounds(places: IntArray, values: FloatArray, counts: IntArray) -> list[F
     return found
 
 
+def bin_medians(places: IntArray, values: FloatArray, counts: IntArray) -> list[FloatArray]:
+    """The same with the median of the known values in place of both bounds: far values in a wide bin do not move it.
+
+    >>> bin_medians(np.array([[0], [0], [0]]), np.array([[0.1], [0.2], [0.9]]), np.array([1]))[0].tolist()
+    [[0.2, 0.2]]
+    """
+    found = bin_bounds(places, values, counts)
+    for j, bounds in enumerate(found):
+        for place in np.flatnonzero(~np.isnan(bounds[:, 0])).tolist():
+            bounds[place] = np.median(values[places[:, j] == place, j])
+    return found
+
+
 def bin_values(bounds: FloatArray) -> FloatArray:
     """One value for each bin: the middle of its bounds, or by its neighbours where it has none."""
     middles = bounds.mean(axis=1)

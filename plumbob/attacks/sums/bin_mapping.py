@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from plumbob.attacks.base import Attack, Guess, Orders, nothing
-from plumbob.attacks.sums._bin_bounds import bin_bounds, placed_by_rank, values_in_place_of_bins
+from plumbob.attacks.sums._bin_bounds import bin_bounds, bin_medians, placed_by_rank, values_in_place_of_bins
 from plumbob.attacks.sums.code_decoding import CodeDecoding
 from plumbob.attacks.sums.reverse_sum import ReverseSum
 from plumbob.errors import BadInput, boolean, one_of, whole
@@ -24,33 +24,39 @@ from plumbob.setting_sources import ours, printed
 from plumbob.threats import AuxiliaryRows, View
 
 Decoder = Literal["reverse_sum", "code_decoding"]
-DECODERS = ("reverse_sum", "code_decoding")
+Centre = Literal["middle", "median"]
+DECODERS, CENTRES = ("reverse_sum", "code_decoding"), ("middle", "median")
 
 
 class BinMapping(Attack):
     """Values in place of the bins that `decoder` reads: the published reverse sum with its `effort`, or our code decoding.
 
+    A bin's value is the `centre` of the known ones in it: the middle of its bounds, or the median, which far values do not move.
     With `ranks` rows of other people tell bounds too, by their ranks; without, only rows that are attacked themselves.
     """
 
     name = "bin_mapping"
-    identity = "BinMapping(decoder, effort, ranks)"
+    identity = "BinMapping(decoder, effort, ranks, centre)"
     summary = "values in place of the bins that hidden codes reveal: bounds of the bins from a few rows of known values"
     paper = "weng2022"
     protocols = ("secure_boost",)
     requires = (AuxiliaryRows,)
     changes_messages = True
     workload = "loops"
-    presets = {"small": {"effort": 20}}
+    presets = {"median": {"centre": "median"}, "small": {"effort": 20}}
     sources = {
         "decoder": printed("Section 5.4, of the orders that reverse sum leaks"),
         "effort": ours("Section 5.1.3 searches for the combination that fits, and names no bound"),
         "ranks": ours("Section 5.4 lets known rows be simulated, and does not say in which bin they lie"),
+        "centre": ours("Section 5.4 gives a bin bounds and does not say which value between them"),
     }
 
-    def __init__(self, *, decoder: Decoder = "reverse_sum", effort: int = 34, ranks: bool = True) -> None:
+    def __init__(
+        self, *, decoder: Decoder = "reverse_sum", effort: int = 34, ranks: bool = True, centre: Centre = "middle"
+    ) -> None:
         one_of("bin mapping: decoder", decoder, DECODERS)
-        self.decoder = decoder
+        one_of("bin mapping: centre", centre, CENTRES)
+        self.decoder, self.centre = decoder, centre
         self.effort = whole("bin mapping: effort", effort, 0, 40)
         self.ranks = boolean("bin mapping: ranks", ranks)
 
@@ -61,20 +67,21 @@ class BinMapping(Attack):
         if (orders.bins < 0).all():
             return nothing(view, "no code was hidden in the gradients, so no bin is known")
         _, hidden = known_rows(view)
-        return Guess(
-            view.unknown_names, values_in_place_of_bins(orders, self.bounds(view, orders), hidden.mean(axis=0))
-        )
+        places = self._places(view, orders, None)
+        known = (bin_bounds if self.centre == "middle" else bin_medians)(places, hidden, orders.counts)
+        return Guess(view.unknown_names, values_in_place_of_bins(orders, known, hidden.mean(axis=0)))
 
     def bounds(self, view: View, orders: Orders, rows: IntArray | None = None) -> list[FloatArray]:
         """Of every column's bins, given the bins of the attacked rows (bins x 2, NaN where no known row lies in one).
 
         `rows` are the places of the known rows among the attacked ones, for who knows these people by their ids.
         """
-        _, hidden = known_rows(view)
+        return bin_bounds(self._places(view, orders, rows), known_rows(view)[1], orders.counts)
+
+    def _places(self, view: View, orders: Orders, rows: IntArray | None) -> IntArray:
+        """The bins of the known rows (rows x columns), -1 where that is open."""
         places = _of_themselves(view, orders) if rows is None else orders.bins[rows]
-        if self.ranks:
-            places = np.where(places >= 0, places, placed_by_rank(orders, hidden))
-        return bin_bounds(places, hidden, orders.counts)
+        return np.where(places >= 0, places, placed_by_rank(orders, known_rows(view)[1])) if self.ranks else places
 
 
 def known_rows(view: View) -> tuple[FloatArray, FloatArray]:

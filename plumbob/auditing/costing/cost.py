@@ -64,6 +64,11 @@ class Size:
         return self.number("rounds") or 1.25 * self.train
 
     @property
+    def trained_rounds(self) -> float:
+        """Of split training: with the epochs before the first one that the server looks at."""
+        return self.rounds + self.number("warm_up") * self.train / (self.number("batch_size") or 40)
+
+    @property
     def keys(self) -> float:
         return self.number("key_bits") / 2_048
 
@@ -129,8 +134,8 @@ TERMS: dict[str, Term] = {
     "t h N u b^2": lambda s: s.goals * s.number("trees", 10) * s.number("depth", 3) * s.train * s.unknown * s.keys**2,
     "t 2^h u bins b^3": lambda s: s.goals * s.leaves * s.unknown * s.number("bins", 32) * s.keys**3,
     "b^4": lambda s: s.keys**4,
-    "rounds": lambda s: s.rounds,
-    "rounds batch w": lambda s: s.rounds * s.number("batch_size", 40) * s.weights,
+    "rounds": lambda s: s.trained_rounds,
+    "rounds batch w": lambda s: s.trained_rounds * s.number("batch_size", 40) * s.weights,
     "n": lambda s: s.rows,
     "n d": lambda s: s.rows * s.columns,
     "n u": lambda s: s.rows * s.unknown,

@@ -224,6 +224,13 @@ class ProtocolPlan(Chosen):
         settings = self._ordered(self.name, {**usual, **self.settings})
         return self.model_copy(update={"settings": settings}) if usual else self
 
+    @property
+    def drawn(self) -> str:
+        """The title without settings that change no draw: what seeds are made of."""
+        without = PROTOCOLS[self.name].unseeded if self.name in PROTOCOLS else ()
+        rest = {key: value for key, value in self.settings.items() if key not in without}
+        return self.title if rest == self.settings else self.model_copy(update={"settings": rest}).title
+
     def protocol(self) -> Protocol:
         if "open_all" in self.settings:  # what the curious do is the threat's to say
             raise BadInput(f"protocol '{self.name}': 'open_all' is available in Python only, not in plans")

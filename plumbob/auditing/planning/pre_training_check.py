@@ -1,25 +1,38 @@
 """Pre-processing check (luo2021, Section VII): warnings that are possible before anything is trained.
 
-A party with at most c - 1 columns can be solved for exactly; a column that correlates strongly with the active
-party's can be guessed from them. Both are known before the collaboration starts. So is whether a single column of a passive
-party stands for the label.
+The paper's observations, party by party, with c classes and a passive party of d columns:
+    classes         d <= c - 1: scores of a logistic regression solve for every value
+    many classes    c - 1 > d / 2: they leave fewer than half of the directions open
+    leaves          2^depth <= 4 c: a tree has few leaves for each class, so the predicted class leaves few paths
+    sides           the class alone tells the side of a column's best split, so a tree that uses it gives the branch away
+    correlation     |r| >= 0.7 with a column that the curious hold; from 1 - 1e-5 they hold the column itself
+    together        the same of all columns of the active party together (multiple correlation)
+Correlations and counts need both parties' columns: in the clear, or on secret shares. Whether a single column of a passive party
+stands for the label is ours, and in the clear.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from plumbob.correlation import correlations, standardised
+from plumbob.auditing.planning.joint_tables import InTheClear, JointSums, OnShares
+from plumbob.correlation import standardised
 from plumbob.crypto.sharing import mean_products
-from plumbob.federation import Federation, FloatArray, IntArray
+from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.lazy_imports import sklearn
 
 STRONG = 0.7  # an absolute correlation from which half of a column's variance is told by one other column
 STANDS = 0.95  # share of the most frequent class's errors that a column alone removes, if it stands for the label
 FOLDS, FEWEST_OTHERS = 5, 10  # of the test; rows of other classes below which it says nothing
 SAME = 1 - 1e-5  # from which one column is the other; secret shares are exact to less than that
+DEPTH, FEW_LEAVES = 5, 4  # of luo2021's trees (Section VI-A); leaves for a class that leave few paths
+SIDES_TOLD = 0.5  # share of guessing's errors about the side that the class removes
+THRESHOLDS = np.arange(1, 10) / 10  # deciles: where a column's best split is looked for
+ROWS_A_CLASS = 20  # below which counts by class say nothing
+LISTED = 20  # columns that a sentence names
 
 
 @dataclass(frozen=True)
@@ -27,8 +40,9 @@ class Caution:
     """One warning before training."""
 
     party: str
-    reason: str  # classes, correlation or label
+    reason: str  # classes, many classes, leaves, sides, correlation, together or label
     words: str
+    columns: tuple[str, ...] = ()  # that it is about
 
 
 def secure_correlations(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -36,49 +50,145 @@ def secure_correlations(a: FloatArray, b: FloatArray) -> FloatArray:
     return mean_products(standardised(a), standardised(b))
 
 
-def precheck(federation: Federation, strong: float = STRONG, *, secure: bool = False) -> list[Caution]:
-    """Warnings for each passive party; none means that these two checks found nothing, not that the party is safe.
+def precheck(
+    federation: Federation, strong: float = STRONG, *, secure: bool = False, sums: JointSums | None = None
+) -> list[Caution]:
+    """Warnings for each passive party; none means that these checks found nothing, not that the party is safe.
 
-    With `secure` the correlations are computed on secret shares, so that no party reveals a column to another.
+    With `secure` correlations and counts are computed on secret shares, so that no party reveals a column to another; `sums`
+    is a way to add up of one's own.
     """
-    between = secure_correlations if secure else correlations
-    classes = len(federation.classes)
-    own = federation[federation.active].values
+    adding = sums if sums is not None else OnShares() if secure else InTheClear()
     warnings = []
     for name in federation.passive:
-        party = federation[name]
-        if len(party.columns) <= classes - 1:
-            warnings.append(
-                Caution(
-                    name,
-                    "classes",
-                    f"'{name}' has {len(party.columns)} columns and there are {classes} classes: scores of a logistic "
-                    f"regression give {classes - 1} equations, enough to solve for every value",
-                )
-            )
-        strongest = np.abs(between(own, party.values)).max(axis=0, initial=0.0)
-        told = dict(zip((column.name for column in party.columns), strongest, strict=True))
-        same = [column for column, value in told.items() if value >= SAME]
-        if same:
-            warnings.append(
-                Caution(
-                    name,
-                    "correlation",
-                    f"'{federation.active}' holds {len(same)} of the columns of '{name}' already, up to scale and sign, whatever "
-                    f"is trained: {', '.join(same)}",
-                )
-            )
-        high = [column for column, value in told.items() if strong <= value < SAME]
-        if high:
-            warnings.append(
-                Caution(
-                    name,
-                    "correlation",
-                    f"{len(high)} of {len(party.columns)} columns of '{name}' correlate at {strong:.1f} or more with a "
-                    f"column of '{federation.active}': {', '.join(high)}",
-                )
-            )
+        warnings += [*_of_classes(federation, name), *_of_correlations(federation, name, strong, adding)]
+        warnings += _of_sides(federation, name, adding)
     return warnings
+
+
+def _of_classes(federation: Federation, name: str) -> list[Caution]:
+    """What the numbers of classes and columns say by themselves."""
+    names = tuple(column.name for column in federation[name].columns)
+    count, classes = len(names), len(federation.classes)
+    known = f"'{name}' has {count} columns and there are {classes} classes"
+    equations = f"scores of a logistic regression give {classes - 1} equations"
+    hidden = sum(len(federation[party].columns) for party in federation.passive)
+    alone = "" if hidden <= classes - 1 or len(federation.passive) == 1 else " once the other passive parties collude"
+    found = []
+    if count <= classes - 1:
+        words = f"{known}: {equations}, enough to solve for every value{alone} ({listed(names)})"
+        found.append(Caution(name, "classes", words, names))
+    elif 2 * (classes - 1) > count:
+        open_ = f"which leave {count - classes + 1} of {count} directions open{alone}"
+        found.append(Caution(name, "many classes", f"{known}: {equations}, {open_} ({listed(names)})", names))
+    if 2**DEPTH <= FEW_LEAVES * classes:
+        few = f"a tree of depth {DEPTH} has at most {2**DEPTH / classes:.1f} leaves for each, so the predicted class"
+        words = f"there are {classes} classes: {few} leaves few paths, and sides of the columns of '{name}' ({listed(names)})"
+        found.append(Caution(name, "leaves", words, names))
+    return found
+
+
+def _of_correlations(federation: Federation, name: str, strong: float, sums: JointSums) -> list[Caution]:
+    """What is held already, or told by what is held, by the active party and by others that may collude with it."""
+    party, active, rows = federation[name], federation.active, max(1, len(federation))
+    own = standardised(federation[active].values)
+    between = sums.products(own, standardised(party.values)) / rows
+    told = dict(zip(_names(party), np.abs(between).max(axis=0, initial=0.0).tolist(), strict=True))
+    found = _related(party, active, told, strong, f"a column of '{active}'")
+    together = dict(zip(_names(party), _multiple(own, between).tolist(), strict=True))
+    more = tuple(column for column, value in together.items() if value >= strong > told[column])
+    if more:
+        words = (
+            f"{len(more)} of {len(told)} columns of '{name}' can be told from all columns of '{active}' together (multiple "
+            f"correlation of {strong:.1f} or more): {listed(more)}"
+        )
+        found.append(Caution(name, "together", words, more))
+    for other in federation.passive:
+        if other != name:
+            theirs = sums.products(standardised(federation[other].values), standardised(party.values)) / rows
+            strongest = zip(_names(party), np.abs(theirs).max(axis=0, initial=0.0).tolist(), strict=True)
+            new = {column: value for column, value in strongest if told[column] < strong}
+            whose = f"a column of '{other}', which may collude with '{active}'"
+            found += _related(party, other, new, strong, whose)
+    return found
+
+
+def _related(party: Party, holder: str, told: Mapping[str, float], strong: float, whose: str) -> list[Caution]:
+    """Columns that the holder has already, and those that one of its columns is close to."""
+    name, found = party.name, []
+    same = tuple(column for column, value in told.items() if value >= SAME)
+    high = tuple(column for column, value in told.items() if strong <= value < SAME)
+    if same:
+        words = (
+            f"'{holder}' holds {len(same)} of the columns of '{name}' already, up to scale and sign, whatever "
+            f"is trained: {listed(same)}"
+        )
+        found.append(Caution(name, "correlation", words, same))
+    if high:
+        share = f"{len(high)} of {len(party.columns)} columns of '{name}'"
+        words = f"{share} correlate at {strong:.1f} or more with {whose}: {listed(high)}"
+        found.append(Caution(name, "correlation", words, high))
+    return found
+
+
+def _multiple(own: FloatArray, between: FloatArray) -> FloatArray:
+    """The multiple correlation of each column with all own ones, less what chance gives: R^2 = r' C^-1 r, adjusted."""
+    rows, count = own.shape
+    if count == 0 or rows <= 2 * count:
+        return np.zeros(between.shape[1])
+    inverse = np.linalg.pinv(own.T @ own / rows, rcond=1e-3, hermitian=True)  # what shares round off is not blown up
+    explained = np.einsum("ij,ik,kj->j", between, inverse, between)
+    adjusted = 1 - (1 - np.clip(explained, 0, 1)) * (rows - 1) / (rows - count - 1)
+    return np.asarray(np.sqrt(np.clip(adjusted, 0, 1)))
+
+
+def _of_sides(federation: Federation, name: str, sums: JointSums) -> list[Caution]:
+    """Columns whose best split, among their deciles, the class tells."""
+    party, label, classes = federation[name], federation.label, len(federation.classes)
+    if len(label) < ROWS_A_CLASS * classes or not party.columns:
+        return []
+    limits = [np.unique(np.quantile(column, THRESHOLDS)) for column in party.values.T]
+    below = np.hstack([column[:, None] <= at for column, at in zip(party.values.T, limits, strict=True)]).astype(
+        np.int64
+    )
+    counted = sums.counts(np.eye(classes, dtype=np.int64)[label], below)
+    totals = np.bincount(label, minlength=classes)
+    ends = np.cumsum([len(at) for at in limits])[:-1]
+    told, words = [], []
+    for column, counts in zip(_names(party), np.split(counted, ends, axis=1), strict=True):
+        right, usual = _best_split(counts, totals)
+        errors = (1 - usual) * len(label)
+        if errors >= FEWEST_OTHERS and right - usual >= SIDES_TOLD * (1 - usual):
+            told.append(column)
+            words.append(f"{column} ({right:.0%} of rows, guessed {usual:.0%})")
+    if not told:
+        return []
+    sentence = f"the class alone tells on which side of their best split rows lie for {len(told)} of {len(party.columns)} columns"
+    ending = "a tree that splits there gives the branch away"
+    return [Caution(name, "sides", f"{sentence} of '{name}': {listed(words)}; {ending}", tuple(told))]
+
+
+def _best_split(below: IntArray, totals: IntArray) -> tuple[float, float]:
+    """At the threshold of the purest two sides: how often the class tells the side, and the larger side's share."""
+    sides = np.stack([below, totals[:, None] - below]).astype(float)  # side, class, threshold
+    rows, whole = float(totals.sum()), sides.sum(axis=1)
+    pure = (sides**2).sum(axis=1) / np.where(whole > 0, whole, 1)
+    best = int(pure.sum(axis=0).argmax())
+    return float(sides[:, :, best].max(axis=0).sum() / rows), float(whole[:, best].max() / rows)
+
+
+def _names(party: Party) -> list[str]:
+    return [column.name for column in party.columns]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, not too many of them.
+
+    >>> listed(["a", "b"]), listed([str(i) for i in range(23)])[-17:]
+    ('a, b', '18, 19 and 3 more')
+    """
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
 
 
 def label_stand_ins(federation: Federation) -> list[Caution]:
@@ -89,17 +199,16 @@ def label_stand_ins(federation: Federation) -> list[Caution]:
     warnings = []
     for name in federation.passive:
         party = federation[name]
-        found = [
-            f"'{c.name}'" for c, x in zip(party.columns, party.values.T, strict=True) if tells(x, federation.label)
-        ]
+        pairs = zip(_names(party), party.values.T, strict=True)
+        found = tuple(column for column, values in pairs if tells(values, federation.label))
         if found:
-            one = len(found) == 1
-            columns = f"column {found[0]} stands" if one else f"columns {', '.join(found)} stand"
+            one, quoted = len(found) == 1, [f"'{column}'" for column in found]
+            columns = f"column {quoted[0]} stands" if one else f"columns {', '.join(quoted)} stand"
             words = (
                 f"party '{name}': {columns} for the label: whoever learns {'it' if one else 'one of them'} learns the label, "
                 f"and '{name}' knows the label already"
             )
-            warnings.append(Caution(name, "label", words))
+            warnings.append(Caution(name, "label", words, found))
     return warnings
 
 

@@ -185,7 +185,7 @@ def draws(plan: Plan, source_digest: str, unit: Unit, case: Case) -> str:
         "format": FORMAT,
         "data": source_digest,
         "protocol": unit.protocol.protocol().identified(),
-        "name": unit.protocol.title,
+        "name": unit.protocol.drawn,
         "trial": unit.trial,
         "seed": plan.seed,
         "train_share": plan.train_share,
@@ -213,6 +213,7 @@ def keyed(plan: Plan, source: Source) -> list[tuple[Unit, Todo]]:
 
     def key(unit: Unit, case: Case) -> str:
         parts = [versions(), identity, draws(plan, digest, unit, case), case.defence.title, case.title]
+        parts += [unit.protocol.title] if unit.protocol.title != unit.protocol.drawn else []
         setting = hashlib.sha256(bundle.canonical(parts).encode()).hexdigest()[:32]
         return address(setting, made_by(unit, case))
 

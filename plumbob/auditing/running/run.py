@@ -217,7 +217,7 @@ class Workbench:
         """Here the rows of training are the ones at risk, and the plan's `rows` limits them."""
         target, others = federation.rows(np.sort(self.train[: self.plan.rows])), federation.rows(self.rows)
         rng, started = (
-            generator(self.plan.seed, "model", self.unit.protocol.title, self.unit.trial),
+            generator(self.plan.seed, "model", self.unit.protocol.drawn, self.unit.trial),
             time.perf_counter(),
         )
         log = protocol.train(target, others, rng)
@@ -264,7 +264,7 @@ class Workbench:
         if own is not None:
             return own.reordered(order), 0.0
         values, label, classes = self.source.values, self.source.label[self.train], len(self.source.classes)
-        rng = generator(self.plan.seed, "model", self.unit.protocol.title, self.unit.trial)
+        rng = generator(self.plan.seed, "model", self.unit.protocol.drawn, self.unit.trial)
         if protocol.by_party:
             blocks = list(column_positions(federation).values())
             return _timed(lambda: protocol.fit(values[self.train][:, order], label, classes, rng, blocks))

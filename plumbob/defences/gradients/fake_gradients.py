@@ -7,8 +7,9 @@ gradient sorted the same way. The l-th largest true entry g of a layer is then s
 Where psi_l > 0, in the upper half, the printed line keeps every g that is smaller than psi_l, and nearly all are. Where
 psi_l < 0 it always gives psi_l. So it sends half of the gradient as it is.
 
-Candidates are drawn once for a training and shared by workers of the same shape. Of a network with P parameters no more than
-ROOM / P of them are kept: the longer a sorted sample, the less one differs from the next (by 1 part in sqrt(P)).
+Candidates are drawn once for a training and shared by workers of the same shape. No more of them are kept than `room_mb` holds:
+the longer a sorted sample, the less one differs from the next (plumbob/P24 has what 2, 100 and 1,000 do). Keeping seeds in their
+place would need no room, but every upload would draw and sort all candidates again: at the paper's size, a minute for each.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import numpy as np
 
 from plumbob.defences.gradients._gradient_guards import GradientDefence
 from plumbob.errors import BadInput, boolean, not_negative, positive, whole
+from plumbob.known_defences import KnownDefences
 from plumbob.lazy_imports import torch
 from plumbob.protocols.shared.guards import GradientGuard, GradientOutline, Upload
 from plumbob.setting_sources import ours, printed
 
-ROOM = 2_000_000  # numbers of candidates kept for one shape of network
+BYTES = 4  # of a number of a candidate
 REDRAWS = 20  # times that candidates are drawn again for one gradient
 
 
@@ -37,13 +39,26 @@ class FakeGradients(GradientDefence):
         "count": printed("Section 4.4: nu = 1000"),
         "tau": ours("Algorithm 5 names no threshold; 0 draws once"),
         "literal": ours("line 17 as printed sends half of the gradient as it is; Section 3.4 says what is done"),
+        "room_mb": ours("memory for candidates; the paper's network has 3,000 MB of them"),
     }
 
-    def __init__(self, *, sigma: float = 1.1, count: int = 1_000, tau: float = 0.0, literal: bool = False) -> None:
+    def __init__(
+        self, *, sigma: float = 1.1, count: int = 1_000, tau: float = 0.0, literal: bool = False, room_mb: int = 8
+    ) -> None:
         self.sigma = positive("fake_gradients: sigma", sigma)
         self.count = whole("fake_gradients: count", count, 1, 1_000_000)
         self.tau = not_negative("fake_gradients: tau", tau)
         self.literal = boolean("fake_gradients: literal", literal)
+        self.room_mb = whole("fake_gradients: room_mb", room_mb, 1, 1_000_000)  # for candidates of one shape of network
+
+    def known(self) -> KnownDefences:
+        """What decides the numbers that are sent; not how much memory the workers have."""
+        told = ("sigma", "count", "tau", "literal")
+        return KnownDefences.named(self.name, {key: np.asarray(getattr(self, key)) for key in told})
+
+    def kept(self, parameters: int) -> int:
+        """How many candidates of so many numbers there is room for."""
+        return max(1, min(self.count, int(1e6 * self.room_mb) // (BYTES * parameters)))
 
     def begin(self, outline: GradientOutline) -> GradientGuard[FakeGradients]:
         return _Fakes(self)
@@ -89,7 +104,7 @@ class _Fakes(GradientGuard[FakeGradients]):
     def _drawn(self, sizes: tuple[int, ...], rng: np.random.Generator) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Sorted candidates, layer by layer, and their squared lengths."""
 
-        kept = max(1, min(self.defence.count, ROOM // sum(sizes)))
+        kept = self.defence.kept(sum(sizes))
         drawn = [rng.standard_normal((kept, size), dtype=np.float32) for size in sizes]
         layers = [self.defence.sigma * torch.from_numpy(-np.sort(-layer, axis=1)) for layer in drawn]
         return layers, torch.stack([layer.pow(2).sum(dim=1) for layer in layers]).sum(dim=0)

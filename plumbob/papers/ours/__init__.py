@@ -3,6 +3,8 @@
 from plumbob.papers.ours import (
     averaged_noise,
     ceilings,
+    fake_candidates,
+    first_checks,
     guarded_sums,
     levels,
     private_answers,
@@ -10,6 +12,7 @@ from plumbob.papers.ours import (
     rounds_alone,
     safe_sums,
     scores,
+    trained_models,
     trees,
     unseen,
     without_coordinator,
@@ -29,5 +32,8 @@ PARTS = (
     guarded_sums,
     averaged_noise,
     rounds_alone,
+    trained_models,
+    fake_candidates,
+    first_checks,
 )
 __all__ = ["PARTS"]

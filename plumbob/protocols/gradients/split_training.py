@@ -7,6 +7,7 @@ The coordinator is the server: it holds all parameters and decides which rows a 
     4  every party sends the coordinator the gradients of its parameters, means over the batch           "gradient/..."
 The server gets no output and no label, only sums over a batch: (1/K) sum over n in batch of dL_n/dparameter. With
 `optimizer: static` parameters stay as they are, jin2021's strongest setting for an attacker; else the server takes steps.
+With `warm_up` the networks have been trained for so many epochs before the first round that the server looks at (Section 4.3).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from plumbob.federation import Federation, FloatArray, IntArray, Party, shape_of
 from plumbob.lazy_imports import torch
 from plumbob.protocols.base import IN_THE_CLEAR, opened
 from plumbob.protocols.gradients._round_archive import Archive
+from plumbob.protocols.gradients._warm_up import WarmUp, warm_up
 from plumbob.protocols.shared.guards import Arrived, GradientGuard, GradientOutline, GuardedProtocol, Guarding, Upload
 from plumbob.protocols.shared.networks import (
     MOST_OUTPUTS,
@@ -40,6 +42,7 @@ Batches = Literal["epochs", "random"]
 GradientGuarding = Guarding[GradientOutline, GradientGuard[Any]]
 TOP = "top"  # the active party's second network, over all outputs
 ROWS_TAKEN = "rows taken"  # a note of the parties: which rows the server's numbers stood for, round after round
+MOST_EPOCHS = 100_000  # of the warm-up that a plan may ask for
 TESTED = 2_000  # rows of other people that the test accuracy is taken on
 
 
@@ -78,6 +81,7 @@ class SplitTraining(GuardedProtocol):
         double: bool = False,
         archive_mb: int = 1_000,
         guards: Sequence[GradientGuarding] = (),
+        warm_up: int = 0,
     ) -> None:
         self.network = network if network == "auto" else known_network("network", network)
         self.top = known_network("top", top)
@@ -92,6 +96,7 @@ class SplitTraining(GuardedProtocol):
         self.double = boolean("double", double)  # 64-bit numbers
         self.archive_mb = whole("archive_mb", archive_mb, 1)
         self.guards: tuple[GradientGuarding, ...] = tuple(guards)
+        self.warm_up = whole("warm_up", warm_up, 0, MOST_EPOCHS)  # epochs of Adam at `learning_rate` before the rounds
 
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         self.ready(len(federation))
@@ -169,6 +174,10 @@ class _Run:
         room = protocol.archive_mb
         self.archive = Archive.of(self.modules, self.order, len(federation), room, moving=protocol.learns)
         self.guards = [guarding.begin(self._outline()) for guarding in protocol.guards]
+        if protocol.warm_up:
+            how = WarmUp(protocol.warm_up, protocol.batch_size, protocol.learning_rate)
+            with one_thread():
+                warm_up(how, self.modules, self.inputs, self.label, self.rng.spawn(1)[0])
         for name, plan in self.plans.items():
             self.log.send(COORDINATOR, self._holder(name), "setup", 0, "network", plan.to_array())
             for key, cells in self.archive.cells.get(name, {}).items():

@@ -54,6 +54,7 @@ class LogisticRegression(PredictionProtocol):
     cost_terms = ("1", "newton N (d c)^2", "newton N d c", "lbfgs N d c")  # a Hessian of (d c)^2 over N rows a step
     workload = "matrices"
     glossary = MappingProxyType({**PredictionProtocol.glossary, **SUM_MESSAGES})
+    unseeded = ("sums",)  # whoever adds up, the model and the attacks draw the same numbers
     key_messages = ("public key",)
     masked_messages = ("masked answer",)
     sums: str = "clear"  # of models that are linear too and have no such setting

@@ -130,6 +130,7 @@ class SplitModels(PredictionProtocol):
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
     presets = {"small": {"epochs": 10}}
     glossary = MappingProxyType({**PredictionProtocol.glossary, **SUM_MESSAGES})
+    unseeded = ("sums",)  # whoever adds up, the model and the attacks draw the same numbers
     key_messages = ("public key",)
     masked_messages = ("masked answer",)
 

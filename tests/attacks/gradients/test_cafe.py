@@ -126,6 +126,19 @@ def test_theorem_1s_hessian_is_the_printed_one_and_singular_where_batches_are_ev
     assert (found[0] > 1e-9) == (batch < rows)
 
 
+def test_a_small_objective_bounds_how_far_v_is_off() -> None:
+    """Appendix E.1: E F1 >= K (N - K) / (N (N - 1)) |V - V*|^2, and differences that add up to 0 reach it."""
+    rows, batch, rng = 6, 4, np.random.default_rng(0)
+    every_batch = np.array(
+        [np.isin(np.arange(rows), chosen) for chosen in combinations(range(rows), batch)], dtype=float
+    )
+    least = batch * (rows - batch) / (rows * (rows - 1))
+    for off in rng.normal(size=(20, rows, 3)):
+        assert ((every_batch @ off) ** 2).sum(axis=1).mean() >= least * (off**2).sum()
+        level = off - off.mean(axis=0)
+        assert ((every_batch @ level) ** 2).sum(axis=1).mean() == pytest.approx(least * (level**2).sum())
+
+
 @pytest.mark.parametrize(("kind", "rate", "iterations"), [("adam", 1e-4, 3_000), ("sgd", 0.125, 600)])
 def test_step_1_finds_every_rows_gradient(kind: CafeOptimizer, rate: float, iterations: int) -> None:
     federation, view = pictures()

@@ -213,6 +213,13 @@ def test_the_nearest_candidate_is_taken() -> None:
     assert far[1] < far[0]
 
 
+def test_as_many_candidates_are_kept_as_there_is_room_for() -> None:
+    """The paper's network has 750,000 parameters; 1,000 candidates of it are 3 GB."""
+    kept = [FakeGradients(room_mb=room).kept(750_000) for room in (1, 8, 300, 3_000, 9_000)]
+    assert kept == [1, 2, 100, 1_000, 1_000]
+    assert "room_mb" not in FakeGradients().identified()
+
+
 def test_a_threshold_that_no_candidate_meets_is_answered() -> None:
     with pytest.raises(BadInput, match=r"no candidate of 20 draws is within tau 0\.001"):
         fakes(np.ones(10), tau=0.001, count=3)
@@ -353,6 +360,7 @@ def test_networks_of_different_shape_are_answered() -> None:
     [
         (lambda: defence_named("fake_gradients", sigma=0), "fake_gradients: sigma: expected a number above 0, got 0"),
         (lambda: defence_named("fake_gradients", count=0), "fake_gradients: count: expected a whole number from 1"),
+        (lambda: defence_named("fake_gradients", room_mb=0), "fake_gradients: room_mb: expected a whole number from 1"),
         (lambda: defence_named("fake_gradients", tau=-1), "fake_gradients: tau: expected a number of at least 0"),
         (lambda: defence_named("fake_gradients", literal="no"), "fake_gradients: literal: expected true or false"),
         (lambda: defence_named("dp_gradients", epsilon=0), "dp_gradients: epsilon: expected a number above 0, got 0"),

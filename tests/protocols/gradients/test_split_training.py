@@ -122,11 +122,39 @@ def test_the_loss_falls(optimizer: str, rate: float) -> None:
     assert 0 <= log.sealed(COORDINATOR)["test accuracy"][0] <= 1
 
 
+def test_a_warm_up_trains_before_the_first_round_and_changes_no_batch() -> None:
+    settings = {"width": 16, "batch_size": 10, "rounds": 6, "learning_rate": 0.01}
+    cold, warm = (trained(SplitTraining(**settings, warm_up=epochs)) for epochs in (0, 60))
+    before, after = (log.sealed(COORDINATOR)["training loss"] for log in (cold, warm))
+    assert after.mean() < 0.5 * before.mean()
+    view = cut(warm, THREATS["coordinator"])
+    assert Uploads(view).static
+    assert all(map(np.array_equal, Uploads(view).batches, Uploads(cut(cold, THREATS["coordinator"])).batches))
+    assert {m.round for m in warm.messages if m.phase == "train"} == set(range(6))
+
+
+def test_a_warm_up_that_diverges_is_one_sentence() -> None:
+    with pytest.raises(BadInput, match=r"warm_up: training diverged in epoch \d+: .* smaller than 1e\+12 may help"):
+        trained(SplitTraining(width=8, batch_size=10, rounds=2, warm_up=50, learning_rate=1e12))
+    with pytest.raises(BadInput, match="warm_up: expected a whole number from 0 to 100,000, got -1"):
+        SplitTraining(warm_up=-1)
+
+
 def test_static_parameters_are_sent_once() -> None:
     log = trained(SplitTraining(width=8, batch_size=5, rounds=4))
     sent = [m.round for m in log.messages if m.name.startswith("parameter/")]
     assert set(sent) == {0}
     assert Uploads(cut(log, THREATS["coordinator"])).static
+
+
+def test_sixteen_workers_hold_a_tile_each_and_send_gradients_of_their_own() -> None:
+    pictures = split_into_tiles(made_pictures(10, side=16), 16)
+    log = trained(SplitTraining(width=4, outputs=2, batch_size=5, rounds=2), pictures, 8)
+    tiles = [f"tile_{number + 1}" for number in range(16)]
+    held = [c.place for name in tiles for c in pictures[name].columns]
+    assert sorted(held) == sorted((0, y, x) for y in range(16) for x in range(16))
+    senders = {m.sender for m in log.messages if m.name.startswith("gradient/")}
+    assert senders == {*tiles, "server"}
 
 
 @pytest.mark.parametrize("batches", ["random", "epochs"])
