@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -63,6 +63,9 @@ class Protocol(Identified, ABC):
 
     phase: ClassVar[Phase]  # the exchange that is recorded and attacked
     roles: ClassVar[tuple[str, ...]] = ("active", "passive", COORDINATOR)  # who takes part
+    sweep_settings: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {}
+    )  # with which a sweep trains it, if the plan is silent
     parts: ClassVar[tuple[str, ...]] = ()  # the points at which a defence can change it
     key_bits: int = 0  # of the Paillier key; 0 for none
     glossary: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what its messages hold, by name, for the assessment

@@ -61,7 +61,7 @@ def federation_in(log: Transcript) -> Federation:
 
 
 def _check_cut(log: Transcript) -> None:
-    """Check that there are embeddings of all rows, in the order of the rows."""
+    """Check that there are embeddings of all rows, in the order of the rows, or at least outputs of training."""
     rows = len(log.sealed(log.active)["columns"])
     opened_sum = log.sealed(log.active).get("notes/embeddings")
     if opened_sum is not None:
@@ -69,8 +69,9 @@ def _check_cut(log: Transcript) -> None:
         return
     sent = {name: [m for m in log.messages if m.name == "embeddings" and m.sender == name] for name in log.parties}
     sent = {name: messages for name, messages in sent.items() if messages}
-    if not sent:
-        raise BadInput("no message 'embeddings': prediction with the final model was not recorded")
+    trained = any(m.name in ("outputs", "masked outputs") and m.phase == "train" for m in log.messages)
+    if not sent and not trained:
+        raise BadInput("no message 'embeddings' or 'outputs': neither prediction nor training was recorded")
     for name, messages in sent.items():
         if any(m.payload.ndim != 2 or m.payload.shape[1:] != messages[0].payload.shape[1:] for m in messages):
             raise BadInput(f"embeddings of '{name}': expected tables of equal width with one row per person")

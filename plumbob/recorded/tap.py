@@ -29,6 +29,7 @@ from plumbob.federation import IntArray
 from plumbob.lazy_imports import torch
 from plumbob.protocols.base import opened
 from plumbob.protocols.embeddings.split_network import ASKED, SplitNetwork
+from plumbob.protocols.shared.row_means import RowMeans
 from plumbob.recorded.row_index import UNKNOWN, Found, RowIndex, agreed, nothing
 from plumbob.recorded.seals import seal_accuracy, seal_defence, seal_dropped, seal_remarks
 from plumbob.recorded.tables import array_of, checked_parties, federation_of
@@ -103,6 +104,7 @@ class Tap:
         self._indices: dict[tuple[str, str], RowIndex] = {}
         self._like: dict[str, torch.Tensor] = {}  # an empty batch of the kind that a module was given
         self._room = whole("archive_mb", archive_mb, 1) * 1e6
+        self._means = RowMeans(len(self.federation))
         self._log = opened(SplitNetwork.name, self.federation, self.federation.rows(np.zeros(0, dtype=np.int64)))
         seal_defence(self._log, defence)
         self._defended = bool(defence)
@@ -172,6 +174,7 @@ class Tap:
         seal_defence(self._log, {"deeper_cut": {}} if deep else {})
         self.remarks = (*self.remarks, *self._remarked(missing, cells, deep))
         seal_remarks(self._log, self.remarks)
+        self._means.write(self._log)
         seal_dropped(self._log, self.federation.dropped)
         self._done = True
         return self._log
@@ -293,6 +296,7 @@ class Tap:
             self._say(self.federation.active, name, "train", here.number, "rows", numbers)
         for name in rows:
             self._say(name, self.federation.active, "train", here.number, "outputs", here.outputs[name])
+            self._means.add(name, rows[name], here.outputs[name])
         here.found, here.outputs = {}, {}
 
     def _say_gradients(self, here: _Round) -> None:

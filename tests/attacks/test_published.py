@@ -75,12 +75,17 @@ TABLE: dict[str, dict[str, Row]] = {
         "fitting_rate": (0.001, PAPER, "Section 4.3.1"),
     },
     # ye2022
-    "linear_equations": {"most": (24, OURS, "all dimensions")},
+    "linear_equations": {
+        "most": (24, OURS, "all dimensions"),
+        "differences": (False, PAPER, "Algorithm 1"),
+    },
     "leverage_sampling": {
         "runs": (20, PAPER, "Section VI-D"),
         "most": (18, OURS, "all dimensions"),
         "relative": (False, PAPER, "Algorithm 2, line 8"),
         "adaptive": (False, PAPER, "Algorithm 2"),
+        "averaged": (False, PAPER, "Section VI-D"),
+        "differences": (False, PAPER, "Algorithm 2"),
     },
     # weng2022
     "reverse_multiplication": {

@@ -48,8 +48,8 @@ def test_the_order_of_the_sweep_is_that_of_earlier_findings() -> None:
     assert every()[: len(IN_PREDICTION)] == IN_PREDICTION
     assert [name for name, _ in every()[len(IN_PREDICTION) :]] == [
         *("fake_gradients", "dp_gradients", "dp_gradients", "sparse_gradients", "quantised_gradients"),
-        *("hidden_indices", "secure_aggregation", "gaussian_masking", "gaussian_masking", "masquerade"),
-        *("rank_reduction", "quantised_embeddings", "deeper_cut", "rotation", "left_out"),
+        *("hidden_indices", "secure_aggregation", "gaussian_masking", "gaussian_masking", "gaussian_masking"),
+        *("masquerade", "rank_reduction", "quantised_embeddings", "deeper_cut", "rotation", "left_out"),
         *("shared_indicators", "dp_histograms", "dp_histograms", "blinding"),
     ]
 

@@ -5,7 +5,9 @@ The active party sees Z = X W', so all columns of X lie in the span of Z (ye2022
     many dimensions   one null space narrows the span to what binary columns can lie in (lifting.py); then as above, by common
                       eigenvectors, or, where codes of categories have too many sums, by linear programmes (atoms.py)
     few rows          columns that ascent finds (two_values.py) and that pass the certificate; others may lie in it
-    with noise        columns that explain best what is seen, by the same ascent; they have no certificate
+    with noise        columns that explain best what is seen, by the same ascent; they have no certificate. Noise that is drawn
+                      anew in each round is averaged first, over all rounds of training and prediction
+    without prediction   the rounds of training combined
 Against masquerade (ye2022, Section VII): a column that is found may be fabricated and takes the place of a direction, so the
 rest is looked for once more where it is 0 and where it is 1, each less its mean.
 """
@@ -20,7 +22,7 @@ from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.embeddings._embedding_span import NOISE_TIMES_TO_COUNT, EmbeddingSpan, rounding
 from plumbob.attacks.embeddings._lifted_null_space import diagonal, lift, rounded
 from plumbob.attacks.embeddings._meet_in_the_middle import reach, search
-from plumbob.attacks.embeddings._received_embeddings import BLURRING, Embedding, blurred, embeddings
+from plumbob.attacks.embeddings._received_embeddings import BLURRING, Embedding, blurred, embeddings, noise
 from plumbob.attacks.embeddings._smallest_columns import atoms
 from plumbob.attacks.embeddings._two_valued_ascent import cuts
 from plumbob.errors import BadInput, boolean
@@ -86,14 +88,15 @@ class BinaryColumns(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         view = self.seen(view)
         columns = len(view.unknown) if blurred(view) else 0
-        parts = [(one.sender, self.found(one, columns, rng)) for one in embeddings(view)]
-        words = [f"{sender + ': ' if sender else ''}{part.words}" for sender, part in parts]
-        vectors = np.hstack([part.columns for _, part in parts])
+        anew, _ = noise(view)
+        parts = [(one, self.found(one, columns, rng)) for one in embeddings(view, averaged=anew > 0)]
+        words = [f"{one.sender + ': ' if one.sender else ''}{one.told(part.words)}" for one, part in parts]
+        vectors = np.hstack([one.placed(part.columns, len(view.own)) for one, part in parts])
         return Guess(view.unknown_names, vectors=vectors, certificate=". ".join(words))
 
     def found(self, one: Embedding, uncertain: int, rng: np.random.Generator) -> FoundColumns:
         """The columns of one embedding; where so many are `uncertain`, also what only fits well."""
-        span = EmbeddingSpan.of(one.cells, one.sd, self.affine and self.values == (0.0, 1.0))
+        span = EmbeddingSpan.of(one.cells, max(one.sd, one.inexact), self.affine and self.values == (0.0, 1.0))
         columns, complete = (np.zeros((len(one.cells), 0)), False) if one.sd else exact(span, rng, self.values)
         far = float(span.distance(columns).max(initial=0.0))
         offered = approximate(one, columns, uncertain, rng) if uncertain else columns[:, :0]

@@ -7,6 +7,10 @@ the paper's experiments.
 
 As printed the distance is |Aw - x|^2, and then e wins whenever there is noise: it is within 1 of any span, while a true
 column with noise t on its rows is n t^2 away. With `relative` (ours, the preset `sharp`) it is taken over n var(x).
+
+As printed Z is what prediction told of all rows. With `averaged` (ours) it is the mean of all that was told of a row in
+training and prediction: noise that is drawn anew each time falls with the root of the rounds (Section V-A draws it so).
+`differences` is that of linear_equations.
 """
 
 from __future__ import annotations
@@ -15,8 +19,8 @@ import numpy as np
 
 from plumbob.attacks.base import Attack, Guess
 from plumbob.attacks.embeddings._embedding_span import EmbeddingSpan
-from plumbob.attacks.embeddings._received_embeddings import ADDED_NOISE, Embedding, embeddings
-from plumbob.attacks.embeddings.linear_equations import CANDIDATE_CELLS, candidates, independent_columns
+from plumbob.attacks.embeddings._received_embeddings import ADDED_NOISE, embeddings
+from plumbob.attacks.embeddings.linear_equations import CANDIDATE_CELLS, candidates, differences, independent_columns
 from plumbob.errors import boolean, whole
 from plumbob.federation import FloatArray
 from plumbob.kinds import Kind
@@ -25,7 +29,7 @@ from plumbob.threats import View
 
 
 class LeverageSampling(Attack):
-    """As printed: repeated `runs` times, with at most `most` rows. `relative` is ours."""
+    """As printed: repeated `runs` times, with at most `most` rows. `relative` and `averaged` are ours."""
 
     name = "leverage_sampling"
     identity = "LeverageSampling(runs, most, relative)"
@@ -35,39 +39,53 @@ class LeverageSampling(Attack):
     addresses = (Kind.TWO_VALUED,)
     by_default = False
     knows = ADDED_NOISE
-    presets = {"sharp": {"relative": True}, "small": {"runs": 4, "most": 12, "relative": True}}
+    presets = {
+        "sharp": {"relative": True},
+        "averaged": {"relative": True, "averaged": True},
+        "differences": {"differences": True},
+        "small": {"runs": 4, "most": 12, "relative": True},
+    }
     sources = {
         "runs": printed("Section VI-D"),
         "most": ours("all dimensions in the paper, whose time doubles with each"),
         "relative": printed("Algorithm 2, line 8"),
         "adaptive": printed("Algorithm 2, which knows of no noise's size"),
+        "averaged": printed("Section VI-D, which reads what the trained network tells once"),
+        "differences": printed("Algorithm 2, which takes none; Section VII does where there is a bias or other values"),
     }
 
-    def __init__(self, runs: int = 20, most: int = 18, relative: bool = False, adaptive: bool = False) -> None:
+    def __init__(
+        self,
+        runs: int = 20,
+        most: int = 18,
+        relative: bool = False,
+        adaptive: bool = False,
+        averaged: bool = False,
+        differences: bool = False,
+    ) -> None:
         self.runs = whole("leverage_sampling: runs", runs, 1, 10_000)
         self.most = whole("leverage_sampling: most", most, 2, 30)
         self.relative = boolean("leverage_sampling: relative", relative)
         self.adaptive = boolean("leverage_sampling: adaptive", adaptive)
+        self.averaged = boolean("leverage_sampling: averaged", averaged)
+        self.differences = boolean("leverage_sampling: differences", differences)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        parties = embeddings(self.seen(view))
+        parties = embeddings(self.seen(view), self.averaged)
         found, words = [np.zeros((len(view.own), 0))], []
         for one in parties:
-            rank = min(_dimension(one), len(view.unknown), one.cells.shape[1])
+            cells = differences(one.cells) if self.differences else one.cells
+            rank = min(EmbeddingSpan.of(cells, one.sd, affine=False).rank, len(view.unknown), cells.shape[1])
             if rank == 0:
                 words.append("the embeddings are the same for all rows")
                 continue
             if rank + 1 > self.most:
                 words.append(f"{rank} dimensions are out of reach: 2^{rank + 1} candidates")
                 continue
-            column, error = nearest(independent_columns(one.cells, rank), self.runs, rng, self.relative)
-            found.append(column[:, None])
-            words.append(f"{'relative ' if self.relative else ''}squared distance {error:.3g} from the span")
+            column, error = nearest(independent_columns(cells, rank), self.runs, rng, self.relative)
+            found.append(one.placed(column[:, None], len(view.own)))
+            words.append(one.told(f"{'relative ' if self.relative else ''}squared distance {error:.3g} from the span"))
         return Guess(view.unknown_names, vectors=np.hstack(found), certificate="; ".join(words))
-
-
-def _dimension(one: Embedding) -> int:
-    return EmbeddingSpan.of(one.cells, one.sd, affine=False).rank
 
 
 def nearest(a: FloatArray, runs: int, rng: np.random.Generator, relative: bool = True) -> tuple[FloatArray, float]:

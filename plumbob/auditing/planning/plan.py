@@ -218,6 +218,12 @@ class ProtocolPlan(Chosen):
     def title(self) -> str:
         return super().title if self.model is None else f"{self.name} (model={self.model.name})"
 
+    def in_sweep(self) -> ProtocolPlan:
+        """The same with what a sweep sets where nothing is said: attackers of a real training see all of its rounds."""
+        usual = {} if self.model is not None else dict(PROTOCOLS[self.name].sweep_settings)
+        settings = self._ordered(self.name, {**usual, **self.settings})
+        return self.model_copy(update={"settings": settings}) if usual else self
+
     @property
     def drawn(self) -> str:
         """The title without settings that change no draw: what seeds are made of."""
@@ -366,7 +372,9 @@ class Plan(Part):
         threats = (*given, *(ThreatPlan(name=name) for name in usual if name not in there))
         dealt = self.unknown is None and not self.data.given
         unknown = sweep.UNKNOWN if dealt else self.unknown
-        return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown})
+        trained = tuple(part.in_sweep() for part in self.protocols)
+        changed = {"protocols": trained} if trained != self.protocols else {}
+        return self.model_copy(update={"defences": defences, "threats": threats, "unknown": unknown, **changed})
 
     @property
     def fitting_attacks(self) -> tuple[AttackPlan, ...]:

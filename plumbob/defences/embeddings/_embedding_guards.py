@@ -5,11 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from plumbob.defences._guarded import GuardedDefence
 from plumbob.errors import BadInput
+from plumbob.federation import FloatArray, IntArray
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import Protocol
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol
+
+ROUNDING = 1e-5  # of a column's length: less than this is left of one that depends on others, in numbers of 32 bits
 
 
 class EmbeddingDefence(GuardedDefence):
@@ -48,3 +53,21 @@ def folded(columns: int, rank: int, above: torch.nn.Module) -> torch.nn.Module:
             return outputs
 
     return Folded().to(next(above.parameters()).dtype)
+
+
+def independent(columns: FloatArray, constant: bool = False) -> IntArray:
+    """The columns, by position, that are no sum of multiples of earlier ones, or with `constant` of these and of a constant.
+
+    >>> independent(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]])).tolist()
+    [0, 1]
+    """
+    basis = np.full((len(columns), int(constant)), 1 / np.sqrt(len(columns)))
+    kept = []
+    for j, column in enumerate(columns.T):
+        left = column - basis @ (basis.T @ column)
+        left -= basis @ (basis.T @ left)
+        size = float(np.linalg.norm(left))
+        if size > ROUNDING * float(np.linalg.norm(column)):
+            kept.append(j)
+            basis = np.column_stack([basis, left / size])
+    return np.array(kept, dtype=np.int64)

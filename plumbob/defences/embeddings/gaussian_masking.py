@@ -2,6 +2,9 @@
 
     sent = z + u,   u ~ N(0, sigma^2) in every cell, fresh for every message
 It then learns from the gradient it gets as if it had sent z.
+
+A row is in every epoch, so its mean over T epochs is X times the mean of the weights and noise of sigma / sqrt(T) only: the
+active party knows the rows of each batch and averages. Choose sigma for sigma / sqrt(T), not for sigma.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ class GaussianMasking(EmbeddingDefence):
     sources = {
         "sigma": printed("Section VI-D: 0.1 to 0.5"),
     }
-    sweep_settings = ({"sigma": 0.1}, {"sigma": 0.5})
+    sweep_settings = ({"sigma": 0.1}, {"sigma": 0.5}, {"sigma": 2.0})
 
     def __init__(self, *, sigma: float = 0.1) -> None:
         self.sigma = positive("gaussian_masking: sigma", sigma)

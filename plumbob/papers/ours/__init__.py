@@ -1,6 +1,7 @@
 """What we claim ourselves, checked like any paper's claim."""
 
 from plumbob.papers.ours import (
+    averaged_noise,
     ceilings,
     fake_candidates,
     first_checks,
@@ -8,6 +9,7 @@ from plumbob.papers.ours import (
     levels,
     private_answers,
     redrawn_batches,
+    rounds_alone,
     safe_sums,
     scores,
     trained_models,
@@ -28,6 +30,8 @@ PARTS = (
     without_coordinator,
     redrawn_batches,
     guarded_sums,
+    averaged_noise,
+    rounds_alone,
     trained_models,
     fake_candidates,
     first_checks,

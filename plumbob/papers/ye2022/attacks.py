@@ -21,7 +21,7 @@ from plumbob.papers.evidence import every, falls
 from plumbob.papers.ye2022.federations import (
     SIZES,
     TABLE_1,
-    agreement,
+    agreement_either_way,
     binaries,
     by_table,
     combined,
@@ -120,7 +120,7 @@ def _recovered(name: str, scale: Scale, seed: int) -> Part:
             guess = found(log, attack, seed + trial)
             seconds = time.perf_counter() - started
             assert guess.vectors is not None
-            same = agreement(guess.vectors, true) == 1
+            same = agreement_either_way(guess.vectors, true) == 1
             other = guess.vectors[:, ~same.any(axis=1)]
             foreign = int((~combined(other, true)).sum())
             told.append(
@@ -192,7 +192,7 @@ def _accuracy(log: Transcript, attack: BinaryColumns | LeverageSampling, seed: i
     """How far the first column agrees with the true one it is nearest to, and how far the best of those found."""
     guess = found(log, attack, seed)
     assert guess.vectors is not None
-    same = agreement(guess.vectors, with_sums(binaries(log)))
+    same = agreement_either_way(guess.vectors, with_sums(binaries(log)))
     return float(same[0].max()), float(same.max())
 
 
@@ -224,12 +224,12 @@ def _noisy(name: str, scale: Scale, seed: int) -> Part:
     return Part(measured, answers, curves)
 
 
-def thinned(log: Transcript) -> Transcript:
+def thinned(log: Transcript, most: int = SAMPLED) -> Transcript:
     """The same with at most that many rows, for attacks that read all rows of 2^r candidates."""
     rows = len(log.sealed(log.active)["columns"])
-    if rows <= SAMPLED:
+    if rows <= most:
         return log
-    kept = np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLED])
+    kept = np.sort(np.random.default_rng(0).permutation(rows)[:most])
     made = Transcript(log.protocol, log.active, log.parties, log.features, log.classes)
     passive = [party for party in log.parties if party != log.active]
     for party in log.parties:
@@ -237,6 +237,9 @@ def thinned(log: Transcript) -> Transcript:
     for party in passive:
         parts = [m.payload for m in log.messages if m.name == "embeddings" and m.sender == party]
         made.send(party, log.active, "predict", 0, "embeddings", np.concatenate(parts)[kept])
+    for key, array in log.sealed(log.active).items():
+        if key.startswith("notes/"):
+            made.seal(log.active, key, array[kept])
     for key, array in log.sealed("coordinator").items():
         made.seal("coordinator", key, array)
     return made
@@ -260,7 +263,7 @@ def noise(scale: Scale, seed: int) -> CheckResult:
     return CheckResult(every(answers), measured, expected, SIZES[scale].trials, why, figure)
 
 
-def _deal(columns: FloatArray, labels: tuple[str, ...], seed: int, parties: int = 1) -> tuple[Federation, Federation]:
+def deal(columns: FloatArray, labels: tuple[str, ...], seed: int, parties: int = 1) -> tuple[Federation, Federation]:
     """Made-up columns for passive parties, with nursery's label and an active party that has one column of its own."""
     table = registry.load("nursery")
     assert table.label is not None
@@ -309,14 +312,14 @@ def variants(scale: Scale, seed: int) -> CheckResult:
     for told, (columns, bias, attack) in worlds.items():
         labels = tuple(f"column {j}" for j in range(columns.shape[1]))
         protocol = SplitNetwork(hidden=(60, 30), epochs=3, bias=bias, double=False)
-        log = protocol.train(*_deal(columns, labels, seed), generator(seed, told))
+        log = protocol.train(*deal(columns, labels, seed), generator(seed, told))
         vectors = found(log, attack, seed).vectors
         assert vectors is not None
         real = log.sealed("passive 1")["columns"]
         if attack.values == (0.0, 1.0):
             two = real[:, [len(np.unique(real[:, j])) == 2 for j in range(real.shape[1])]]
             two = np.round((two - two.min(axis=0)) / np.ptp(two, axis=0))
-            same = agreement(vectors, two) == 1
+            same = agreement_either_way(vectors, two) == 1
         else:
             two = real[:, [set(np.unique(real[:, j])) == {0.0, 0.5, 1.0} for j in range(real.shape[1])]]
             same = np.array([[bool((v == t).all()) for t in two.T] for v in vectors.T]).reshape(-1, two.shape[1])
@@ -341,11 +344,11 @@ def parties(scale: Scale, seed: int) -> CheckResult:
     answers: list[bool | None] = []
     for aggregation in ("none", "masked"):
         protocol = SplitNetwork(hidden=(60, 30), epochs=3, aggregation=aggregation)
-        log = protocol.train(*_deal(values, labels, seed, 3), generator(seed, aggregation))
+        log = protocol.train(*deal(values, labels, seed, 3), generator(seed, aggregation))
         guess = found(log, BinaryColumns(), seed)
         assert guess.vectors is not None
         true = binaries(log)
-        same = agreement(guess.vectors, true) == 1
+        same = agreement_either_way(guess.vectors, true) == 1
         measured[f"aggregation: {aggregation}"] = (
             f"{int(same.any(axis=0).sum())} of {true.shape[1]} columns exact, {int((~same.any(axis=1)).sum())} other; "
             f"{guess.certificate}"

@@ -16,7 +16,16 @@ from plumbob.federation import FloatArray
 from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Part, Scale
 from plumbob.papers.evidence import every
 from plumbob.papers.ye2022.attacks import SIGMAS, names
-from plumbob.papers.ye2022.federations import SIZES, agreement, binaries, by_table, found, sent, trained, usual
+from plumbob.papers.ye2022.federations import (
+    SIZES,
+    agreement_either_way,
+    binaries,
+    by_table,
+    found,
+    sent,
+    trained,
+    usual,
+)
 from plumbob.transcript import COORDINATOR, Transcript
 
 HOLDS, POINTS = 0.05, 0.01  # a defence holds if at most this much is learnt, for at most so much accuracy
@@ -46,7 +55,7 @@ def accuracy(log: Transcript) -> float:
 def gains(vectors: FloatArray, log: Transcript) -> FloatArray:
     """Of each binary column: the share of guessing's mistakes that the nearest vector does not make; never below 0."""
     true = binaries(log)
-    best = agreement(vectors, true).max(axis=0, initial=0.0)
+    best = agreement_either_way(vectors, true).max(axis=0, initial=0.0)
     base = usual(true)
     return np.asarray(np.maximum(0.0, (best - base) / (1 - base)))
 
@@ -88,8 +97,8 @@ def _misled(name: str, scale: Scale, seed: int) -> Part:
         for attack in (LinearEquations(), BinaryColumns()):
             vectors = found(log, attack, seed).vectors
             assert vectors is not None
-            hits = agreement(vectors, fake) == 1
-            true = agreement(vectors, binaries(log)) == 1
+            hits = agreement_either_way(vectors, fake) == 1
+            true = agreement_either_way(vectors, binaries(log)) == 1
             told.append(
                 f"{attack.name}: fabricated {'found' if hits.any() else 'not found'}, {int(true.any(axis=0).sum())} true"
             )
@@ -120,13 +129,13 @@ def _adaptive(name: str, scale: Scale, seed: int) -> Part:
         first = exact(EmbeddingSpan.of(seen), rng)[0]
         fake = first[:, 0] == 1 if first.shape[1] else np.zeros(len(seen), dtype=bool)  # 0 and 1 may be swapped
         columns, _ = exact(EmbeddingSpan.of(seen[~fake]), rng)
-        same = agreement(columns, true[~fake]) == 1
+        same = agreement_either_way(columns, true[~fake]) == 1
         vectors = found(log, BinaryColumns(), seed).vectors
         assert vectors is not None
         near = gains(vectors, log)
         measured[f"{name}, trial {trial + 1}"] = (
             f"rows where the first column found is 0: {int(same.any(axis=0).sum())} of {true.shape[1]} columns exact; nearest on "
-            f"all rows: agrees {agreement(vectors, true).max(axis=0).round(3).tolist()}, "
+            f"all rows: agrees {agreement_either_way(vectors, true).max(axis=0).round(3).tolist()}, "
             f"guessing {usual(true).round(3).tolist()}, gains {near.round(2).tolist()}"
         )
         answers.append(bool(same.any()) or bool((near > HOLDS).any()))
@@ -153,7 +162,7 @@ def _deeper(name: str, scale: Scale, seed: int) -> Part:
     for trial in range(SIZES[scale].trials):
         log = trained(name, scale, seed + trial, "deeper_cut", layers=2)
         columns, complete = exact(EmbeddingSpan.of(sent(log)), generator(seed, "Y11"))
-        same = agreement(columns, binaries(log)) == 1
+        same = agreement_either_way(columns, binaries(log)) == 1
         vectors = found(log, BinaryColumns(), seed).vectors
         assert vectors is not None
         near = gains(vectors, log)

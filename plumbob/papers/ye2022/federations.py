@@ -153,12 +153,18 @@ def combined(vectors: FloatArray, columns: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(np.abs(left).max(axis=0, initial=0.0) < 1e-6)
 
 
-def agreement(vectors: FloatArray, columns: FloatArray) -> FloatArray:
-    """vectors x columns: the share of rows that agree, 0 and 1 swapped if that is better."""
-    n = len(columns)
+def attack_accuracy(vectors: FloatArray, columns: FloatArray) -> FloatArray:
+    """vectors x columns: the share of rows that are equal. Its maximum for one vector over the columns, and over sums of codes of
+    one category, is the attack accuracy of Section VI-D: a column's opposite is wrong in every row."""
     if not vectors.shape[1]:
         return np.zeros((0, columns.shape[1]))
-    same = (vectors.T @ columns + (1 - vectors).T @ (1 - columns)) / n
+    return np.asarray((vectors.T @ columns + (1 - vectors).T @ (1 - columns)) / len(columns))
+
+
+def agreement_either_way(vectors: FloatArray, columns: FloatArray) -> FloatArray:
+    """Ours: the same with 0 and 1 swapped where that is better, so never below a half. With a bias, or other values than 0 and 1,
+    nobody can tell which of the two is 1."""
+    same = attack_accuracy(vectors, columns)
     return np.asarray(np.maximum(same, 1 - same))
 
 

@@ -10,12 +10,16 @@ After training it asks for all rows once more, and the parameters are then the s
 
 With `aggregation: masked` passive parties mask their outputs pairwise ("masked outputs", "masked embeddings"), and the active
 party opens the sum over them and nothing else; those of prediction are its note `embeddings`.
+
+Messages of training are kept up to `archive_mb`. Of all rounds, kept or not, the active party keeps the mean by row (its notes
+`mean outputs` and `times sent`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -28,6 +32,7 @@ from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
+from plumbob.protocols.shared.row_means import RowMeans
 from plumbob.transcript import COORDINATOR, Transcript
 
 Optimizer = Literal["sgd", "momentum", "rmsprop", "adam"]
@@ -54,6 +59,8 @@ class SplitNetwork(GuardedProtocol):
     parts = ("embeddings",)
     key_bits = 0
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
+    # As long as ye2022 trains it: noise that a defence draws anew falls with the root of the epochs.
+    sweep_settings = MappingProxyType({"epochs": 100})
     presets = {"small": {"hidden": (16, 8), "epochs": 4, "batch_size": 40}}
     glossary = {
         "outputs": "outputs of a party’s first layers for each row",
@@ -126,14 +133,13 @@ class SplitNetwork(GuardedProtocol):
                 guard.known().seal(log)
             losses = [run.epoch(number) for number in range(self.epochs)]
             run.ask()
+            run.means.write(log)
             log.seal(COORDINATOR, "training loss", np.array(losses))
             log.seal(COORDINATOR, "test accuracy", np.array([run.accuracy(others)]))
         for party in federation.passive:
             for key, parameter in run.bottoms[party].named_parameters():
                 log.seal(party, f"bottom/{key}", parameter.detach().numpy())
-            made_up = run.inputs[party][:, len(federation[party].columns) :].numpy()
-            if made_up.shape[1]:
-                log.seal(party, "fabricated", made_up)
+            run.seal_changes(party)
         return log
 
     def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:
@@ -175,7 +181,7 @@ class _Run:
         # Batches are the same with and without a defence: its draws come from a generator of their own.
         self.order, self.secret = (np.random.default_rng(self.rng.integers(2**63 - 1, size=4)) for _ in range(2))
         columns = {name: len(federation[name].columns) for name in federation.passive}
-        outline = EmbeddingOutline(len(federation), columns, protocol.width, protocol.cut)
+        outline = EmbeddingOutline(len(federation), columns, protocol.width, protocol.cut, protocol.bias)
         self.guards = [guarding.begin(outline) for guarding in protocol.guards]
         self.label = torch.from_numpy(federation.label)
         self.top = protocol.top_of(len(federation.classes))
@@ -185,6 +191,7 @@ class _Run:
                 self.bottoms[party.name] = self._bottom(party)
         self._checked()
         self._room = protocol.archive_mb * 1e6
+        self.means = RowMeans(len(federation))
         self.optimizer = self._optimizer()
         self.rounds = 0
 
@@ -221,6 +228,15 @@ class _Run:
             shape = tuple(self.top(torch.zeros(1, width, dtype=self.protocol.dtype)).shape)
         if shape != (1, classes):
             raise BadInput(f"top: expected {classes} outputs for a row, got shape {shape[1:]}")
+
+    def seal_changes(self, party: str) -> None:
+        """What defences have made of a party's columns: those it made up, and those it left out."""
+        made_up = sum(guard.fabricated(party) for guard in self.guards)
+        if made_up:
+            self.log.seal(party, "fabricated", self.inputs[party][:, -made_up:].numpy())
+        left_out = np.unique(np.concatenate([np.zeros(0, np.int64), *(g.dropped(party) for g in self.guards)]))
+        if len(left_out):
+            self.log.seal(party, "dropped columns", left_out)
 
     def _learning(self, on: bool) -> None:
         for module in (self.top, *self.bottoms.values()):
@@ -264,7 +280,8 @@ class _Run:
         for name in self.federation.passive:
             self._send(active, name, "train", number, "rows", rows)
         outputs = {name: module(self.inputs[name][picked]) for name, module in self.bottoms.items()}
-        joined = self._joined(outputs, self._told(outputs, "train", number, "outputs")).requires_grad_()
+        told = self._told(outputs, "train", number, "outputs", rows)
+        joined = self._joined(outputs, told).requires_grad_()
         loss = torch.nn.functional.cross_entropy(self.top(joined), self.label[picked])
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -283,19 +300,28 @@ class _Run:
             sent = guard.send(party, sent, phase, self.secret)
         return sent.numpy()
 
-    def _told(self, outputs: Mapping[str, torch.Tensor], phase: str, number: int, name: str) -> Array:
-        """The passive parties' outputs go to the active one; what it has then is their sum."""
+    def _told(
+        self, outputs: Mapping[str, torch.Tensor], phase: str, number: int, name: str, rows: IntArray | None = None
+    ) -> Array:
+        """The passive parties' outputs go to the active one; what it has then is their sum. Of training it keeps means."""
         active, passive = self.federation.active, self.federation.passive
         sent = {party: self._guarded(party, outputs[party], phase) for party in passive}
         if self.protocol.aggregation == "none":
-            return _sum([self._send(party, active, phase, number, name, part) for party, part in sent.items()])
+            got = {party: self._send(party, active, phase, number, name, part) for party, part in sent.items()}
+            if rows is not None:
+                for party, part in got.items():
+                    self.means.add(party, rows, part)
+            return _sum(list(got.values()))
         masks = pairwise_masks(passive, sent[passive[0]].shape, from_system)
         parts = []
         for party, part in sent.items():
             refusal = f"aggregation: {name} of '{party}' do not fit into 64 bits; use a lower learning_rate"
             masked = fixed_point(part, BITS, refusal) + masks[party]
             parts.append(self._send(party, active, phase, number, f"masked {name}", masked))
-        return opened_sum(parts, BITS)
+        total = opened_sum(parts, BITS)
+        if rows is not None:
+            self.means.add("", rows, total)
+        return total
 
     def _joined(self, outputs: Mapping[str, torch.Tensor], told: Array) -> torch.Tensor:
         """The top model's input: what was sent, and the active party's own outputs if it has columns."""

@@ -145,6 +145,7 @@ class EmbeddingOutline(Outline):
     columns: Mapping[str, int]  # by passive party
     width: int  # of the cut layer
     cut: int  # layers below it
+    bias: bool = False  # whether passive parties' first layers have one
 
 
 class EmbeddingGuard(Guard[DefenceT]):
@@ -157,6 +158,14 @@ class EmbeddingGuard(Guard[DefenceT]):
     def bottom(self, party: str, module: torch.nn.Module, columns: int) -> torch.nn.Module:
         """The bottom model that is trained in place of `module`; it gets so many `columns`, fabricated ones included."""
         return module
+
+    def fabricated(self, party: str) -> int:
+        """How many columns of `inputs`, the last ones, are made up."""
+        return 0
+
+    def dropped(self, party: str) -> IntArray:
+        """Which of the party's columns it does not use, by position."""
+        return np.zeros(0, dtype=np.int64)
 
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
         """What is sent in place of the outputs; gradients are taken as if these had been sent."""

@@ -290,11 +290,12 @@ def test_embeddings_that_cannot_be_are_refused_in_a_sentence(cells: FloatArray, 
             attack.run(with_embeddings(seen(), cells), np.random.default_rng(0))
 
 
-def test_a_view_without_embeddings_is_refused() -> None:
+def test_a_view_without_outputs_is_refused() -> None:
     view = seen()
-    view = replace(view, messages=tuple(m for m in view.messages if m.name != "embeddings"))
-    with pytest.raises(BadInput, match="this view holds no message 'embeddings'"):
-        BinaryColumns().run(view, np.random.default_rng(0))
+    view = replace(view, messages=tuple(m for m in view.messages if m.name not in ("embeddings", "outputs")))
+    for attack in (BinaryColumns(), LinearEquations(), LeverageSampling(runs=1)):
+        with pytest.raises(BadInput, match="this view holds no message 'embeddings', and no batch of 'outputs'"):
+            attack.run(view, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("case", ["constant", "rank-deficient", "fewer rows than columns"])

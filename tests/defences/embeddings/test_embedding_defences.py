@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from plumbob.attacks.embeddings.linear_equations import LinearEquations
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.expand import defences_for, untried
 from plumbob.defences import DEFENCES, defence_named
 from plumbob.defences.embeddings.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput
-from plumbob.federation import split
+from plumbob.federation import Column, Table, split
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.gradients.split_training import SplitTraining
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
@@ -189,6 +191,52 @@ def test_masquerade_below_a_deeper_cut() -> None:
     assert log.sealed("shop")["bottom/fold.weight"].shape == (COLUMNS - 1, COLUMNS)
 
 
+def coded(rows: int = 400) -> Table:
+    """All codes of two categories, of two and of three values, and a label that follows from them; the bank has two numbers."""
+    rng = np.random.default_rng(0)
+    two, three = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
+    codes = np.column_stack([np.eye(2)[two], np.eye(3)[three]])
+    label = (two + three + (rng.random(rows) < 0.1)) % 2
+    columns = tuple(Column(f"c{i}") for i in range(7))
+    return Table("coded", columns, np.column_stack([rng.random((rows, 2)), codes]), label, ("a", "b"))
+
+
+def masqueraded(bias: bool = False) -> Transcript:
+    federation = split(coded(), {"bank": ["c0", "c1"], "shop": [f"c{i}" for i in range(2, 7)]}, "bank")
+    protocol = SplitNetwork(hidden=(12, 6), epochs=3, batch_size=50, bias=bias)
+    log = defence_named("masquerade").protect(protocol).train(federation, federation, np.random.default_rng(0))
+    assert log.sealed("shop")["fabricated"].shape == (400, 1)
+    return log
+
+
+@pytest.mark.parametrize(("bias", "dropped"), [(False, [4]), (True, [1, 4])])
+def test_masquerade_drops_columns_that_depend_on_others(bias: bool, dropped: list[int]) -> None:
+    """Remark 4: of two complete groups of codes one code is the sum of others, behind a bias one of each group."""
+    log = masqueraded(bias)
+    state = log.sealed("shop")
+    assert state["dropped columns"].tolist() == dropped
+    assert state["bottom/fold.weight"].shape == (5 - len(dropped) - 1, 5 - len(dropped))
+
+
+def test_masquerade_on_complete_groups_of_codes_gives_no_true_column_away() -> None:
+    view = cut(masqueraded(), THREATS["active-training"])
+    vectors = LinearEquations().run(view, np.random.default_rng(0)).vectors
+    assert vectors is not None
+    fabricated, true = masqueraded().sealed("shop")["fabricated"], columns_of(masqueraded())
+    assert [np.array_equal(v, fabricated[:, 0]) for v in vectors.T] == [True]
+    assert not any(np.array_equal(v, column) for v in vectors.T for column in true.T)
+
+
+def test_masquerade_on_too_few_independent_columns_is_refused() -> None:
+    table = coded()
+    same = replace(table, values=np.column_stack([table.values[:, :3], *[table.values[:, 2]] * 4]))
+    federation = split(same, {"bank": ["c0", "c1"], "shop": [f"c{i}" for i in range(2, 7)]}, "bank")
+    with pytest.raises(BadInput, match="expected fewer than the 1 independent ones of 'shop', got 1"):
+        defence_named("masquerade").protect(SplitNetwork(epochs=1)).train(
+            federation, federation, np.random.default_rng(0)
+        )
+
+
 # Rank reduction
 
 
@@ -200,6 +248,14 @@ def test_outputs_have_the_asked_rank(asked: int, got: int) -> None:
     product = state["bottom/above.weight"] @ state["bottom/fold.weight"]
     assert np.allclose(sent(log), columns_of(log) @ product.T, atol=1e-12)
     assert off(columns_of(log), sent(log)).max() < 1e-9
+
+
+def test_rank_reduction_counts_columns_that_depend_on_no_others() -> None:
+    federation = split(coded(), {"bank": ["c0", "c1"], "shop": [f"c{i}" for i in range(2, 7)]}, "bank")
+    protocol = defence_named("rank_reduction").protect(SplitNetwork(hidden=(12, 6), epochs=1))
+    log = protocol.train(federation, federation, np.random.default_rng(0))
+    assert rank(columns_of(log)) == 4
+    assert log.sealed("shop")["bottom/fold.weight"].shape == (3, 5)
 
 
 def test_rank_reduction_of_deeper_models_and_with_a_bias() -> None:

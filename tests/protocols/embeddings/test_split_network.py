@@ -19,6 +19,7 @@ from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
+from plumbob.protocols.shared.row_means import MEAN, TIMES
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
@@ -237,8 +238,32 @@ def test_masks_are_fresh_and_leave_no_trace_in_the_sums() -> None:
     assert np.array_equal(*notes)
 
 
-def test_without_masks_there_is_no_note() -> None:
-    assert cut(plain(2), THREATS["active-training"]).notes == {}
+def test_the_active_party_keeps_each_rows_mean_of_all_rounds() -> None:
+    log = plain(2)
+    notes = cut(log, THREATS["active-training"]).notes
+    senders = sorted(log.parties[1:])
+    assert sorted(notes) == sorted(f"{word}/{name}" for word in (MEAN, TIMES) for name in senders)
+    rows = [m.payload for m in log.messages if m.name == "rows" and m.phase == "train" and m.receiver == senders[0]]
+    outputs = [m.payload for m in log.messages if m.name == "outputs" and m.sender == senders[0]]
+    total = np.zeros_like(notes[f"{MEAN}/{senders[0]}"], dtype=np.float64)
+    for batch, cells in zip(rows, outputs, strict=True):
+        total[batch] += cells
+    times = notes[f"{TIMES}/{senders[0]}"]
+    assert np.array_equal(times, np.bincount(np.concatenate(rows), minlength=len(times)))
+    assert np.allclose(notes[f"{MEAN}/{senders[0]}"], total / times[:, None], rtol=1e-5, atol=1e-6)
+
+
+def test_the_mean_is_of_all_rounds_also_where_not_all_messages_are_kept() -> None:
+    log = trained(hidden=(400, 6), epochs=20, archive_mb=1)
+    outputs = [m for m in log.messages if m.name == "outputs"]
+    assert 0 < sum(bool(m.whole) for m in outputs) < len(outputs)
+    assert set(log.sealed("bank")[f"notes/{TIMES}/shop 1"]) == {20}
+
+
+def test_of_masked_outputs_the_mean_is_that_of_the_opened_sums() -> None:
+    told = cut(masked(), THREATS["active-training"]).notes[MEAN]
+    alone = cut(plain(3), THREATS["active-training"]).notes
+    assert np.allclose(told, sum(alone[key] for key in alone if key.startswith(MEAN)), atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -275,7 +300,7 @@ def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
 
 def test_weights_stay_with_their_party() -> None:
     view = cut(plain(2), THREATS["active-training"])
-    assert view.notes == {}
+    assert {name.partition("/")[0] for name in view.notes} == {MEAN, TIMES}  # of what was sent
     assert view.model is None
     assert view.received("embeddings").shape == (160, 12)
 
