@@ -44,6 +44,7 @@ from plumbob.files import open_regular, read_regular, read_text, real, write_who
 from plumbob.files import shown as short
 from plumbob.known_defences import KnownDefences
 from plumbob.os_specific import lock
+from plumbob.recorded.seals import sent_in
 from plumbob.report import assessment, page
 from plumbob.report import notebook as shown
 from plumbob.report.facts import Asked
@@ -195,7 +196,7 @@ def _opened(
     plan.check_trust(trust)
     source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust=trust)
     log = source.recorded
-    plan = plan if log is None else plan.of_recording(log.protocol, KnownDefences.sealed_in(log).names)
+    plan = plan if log is None else plan.of_recording(log.protocol, KnownDefences.sealed_in(log).names, sent_in(log))
     check_fit(plan, source)
     return plan, source
 

@@ -5,15 +5,18 @@ What they are made of stands in `plumbob/grants.py`, the views they cut in `plum
 
 from __future__ import annotations
 
-from plumbob.grants import AuxiliaryRows, Grant, Schema, Threat, WhiteBox, describe
+from plumbob.grants import AnyGradient, AuxiliaryRows, Deviation, Grant, LowBits, Schema, Threat, WhiteBox, describe
 from plumbob.registry import Registry
 from plumbob.views import View, cut
 
 __all__ = [
     "LUO2021",
     "THREATS",
+    "AnyGradient",
     "AuxiliaryRows",
+    "Deviation",
     "Grant",
+    "LowBits",
     "Schema",
     "Threat",
     "View",
@@ -75,6 +78,17 @@ _OWN = (
         (Schema(),),
         active=False,
         identity="a passive party, which has no label, sees the messages of training and knows column names and ranges",
+    ),
+    Threat(
+        "active-low-bits",
+        "the active party that sets the low bits of its gradients, which sees the training messages and knows column names and "
+        "ranges",
+        (Schema(), LowBits()),
+    ),
+    Threat(
+        "active-any-gradient",
+        "the active party that sends any gradient, which sees the training messages and knows column names and ranges",
+        (Schema(), AnyGradient()),
     ),
 )
 THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)

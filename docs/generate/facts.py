@@ -16,12 +16,10 @@ from plumbob.identity import Identified
 from plumbob.protocols import PROTOCOLS, Protocol
 from plumbob.registry import settable
 from plumbob.report.phrases import label, sentence_list
-from plumbob.threats import THREATS
+from plumbob.threats import THREATS, Deviation
 
 Kind = TypeVar("Kind")
 Facts = list[tuple[str, str]]  # the lines of a head: what, and what holds for it
-CHEATING = {"reverse_sum": {"code": "magic_numbers"}, "code_decoding": {"code": "labelled_groups"}}
-# two attacks that read what an active party hid: a plan has to say that it cheats
 EVERYWHERE = "[every protocol of prediction](../protocols/index.md)"
 USUAL_IN_TRAINING = ("active-training", "coordinator", "corrupted-coordinator", "passive-training")
 
@@ -57,9 +55,11 @@ def links(kind: str, names: Iterable[str]) -> str:
 
 def who(attack: type[Attack]) -> str:
     """Who has to be curious, and what it has to know."""
-    people = ["the active party"] if attack.needs_active else []
+    does = [f"that {kind().words}" for kind in attack.requires if issubclass(kind, Deviation)]
+    people = [" ".join(["the active party", *does])] if attack.needs_active else []
     people += ["the coordinator"] if attack.corrupted else []
-    return sentence_list([*people, *(kind().words for kind in attack.requires)]) or "any party and its messages"
+    knows = [kind().words for kind in attack.requires if not issubclass(kind, Deviation)]
+    return sentence_list([*people, *knows]) or "any party and its messages"
 
 
 def protected(defence: type[Defence]) -> list[str]:
@@ -149,8 +149,7 @@ def attack_plan(attack: type[Attack]) -> str:
     """The first protocol that it works on, under the first threat that fits."""
     protocol = attack.protocols[0]
     threat = next(t for t in _threats(protocol) if attack().why_not(protocol, THREATS[t]) is None)
-    named = {"name": protocol, "settings": CHEATING[attack.name]} if attack.name in CHEATING else protocol
-    return _plan(protocols=[named], threats=[threat], attacks=[attack.name])
+    return _plan(protocols=[protocol], threats=[threat], attacks=[attack.name])
 
 
 def defence_plan(defence: type[Defence]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,9 @@ FLOAT_FRACTION_BITS = 53  # bits after the binary point of a gradient: a float's
 class HiddenCode(Identified, ABC):
     """What an active party adds to its gradients, below their precision."""
 
+    kind: ClassVar[str]  # in words
+    noted_as: ClassVar[str]  # how the active party's notes of a tree call it
+
     @property
     @abstractmethod
     def bits(self) -> int:
@@ -31,9 +35,10 @@ class HiddenCode(Identified, ABC):
 
     @abstractmethod
     def codes(
-        self, tree: int, rows: IntArray, channels: int, rng: np.random.Generator
+        self, tree: int, rows: IntArray, channels: int, rng: np.random.Generator, gradients: IntArray | None = None
     ) -> tuple[list[dict[int, int]], dict[str, Array]]:
-        """For each plaintext of a row ({row: code}), and what the active party has to remember to read the sums."""
+        """For each plaintext of a row ({place among the rows: code}), and what the active party has to remember to read the
+        sums. `gradients` are those of the rows, for codes that choose rows by them."""
 
 
 @dataclass(frozen=True)

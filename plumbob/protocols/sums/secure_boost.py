@@ -10,6 +10,7 @@ same score and are averaged. The exchange is the same.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ from plumbob.bundle import Array
 from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.grants import LowBits
 from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.shared import histogram_boosting as boosting
@@ -68,6 +70,7 @@ class SecureBoost(TrainingProtocol):
     }
     key_messages = ("key",)
     roles = ("active", "passive")
+    open_to = (LowBits,)
 
     def __init__(
         self,
@@ -116,21 +119,36 @@ class SecureBoost(TrainingProtocol):
             raise BadInput(f"secure boost: expected a sample (share of rows per tree) of at most 1, got {sample}")
         self.epsilon = None if epsilon is None else positive("secure boost: epsilon", epsilon)
 
+    @property
+    def sent(self) -> HiddenCode | None:
+        return self.code
+
+    def deviating(self, sent: HiddenCode) -> SecureBoost:
+        other = copy.copy(self)
+        other.code = sent
+        return other
+
+    def ready(self, rows: int) -> None:
+        self._layout(1.0, rows, plain.room(self.key_bits))
+
+    def _layout(self, largest: float, rows: int, room: int) -> Layout:
+        return Layout.fitting(
+            room=room,
+            precision=self.precision,
+            low=self.code.bits if self.code else 0,
+            guard=2 + (self.depth + 1).bit_length(),
+            largest=largest,
+            rows=rows,
+            packed=self.packed,
+        )
+
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         label = boosting.target(self.loss, federation.label, len(federation.classes))
         log = opened(self.name, federation, others)
         key = plain.key_pair(self.key_bits)
         start = float(label.mean()) if self.loss == "squared" else 0.0
         largest = float(np.abs(label - start).max()) * 2 + 1 if self.loss == "squared" else 1.0
-        layout = Layout.fitting(
-            room=key.public.largest.bit_length() - 1,
-            precision=self.precision,
-            low=self.code.bits if self.code else 0,
-            guard=2 + (self.depth + 1).bit_length(),
-            largest=largest,
-            rows=len(label),
-            packed=self.packed,
-        )
+        layout = self._layout(largest, len(label), key.public.largest.bit_length() - 1)
         note(log, federation.active, "layout", layout.array())
         if self.blinding:
             KnownDefences.of(KnownBlinding()).seal(log)
@@ -296,7 +314,7 @@ class _BoostingRun:
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
     ) -> None:
         active, code = self.federation.active, self.settings.code
-        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
+        codes, memory = code.codes(tree, rows, self.layout.channels, rng, first[rows]) if code else ([], {})
         for name, array in memory.items():
             note(self.log, active, f"code/{tree}/{name}", array)
         made = self.layout.plaintexts(first[rows], second[rows], codes)
