@@ -30,7 +30,7 @@ from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
 from plumbob.auditing.planning.pre_training_check import label_stand_ins, precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
-from plumbob.auditing.running.expand import gaps, keyed, untried, versions
+from plumbob.auditing.running.expand import gaps, inapplicable, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
 from plumbob.auditing.running.isolation.attacker import place_of
 from plumbob.auditing.running.open_data import Source, open_source, with_models
@@ -261,6 +261,7 @@ def _asked(plan: Plan, source: Source) -> Asked:
         gated=plan.gate is not None,
         sweeps=plan.data.recorded is None,
         dropped=source.dropped,
+        inapplicable=tuple(one.words for one in inapplicable(plan)),
     )
 
 

@@ -17,7 +17,7 @@ from plumbob.auditing.planning.chosen import Effort
 from plumbob.auditing.planning.plan import Plan, ProtocolPlan
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.errors import BadInput
-from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
+from plumbob.threats import THREATS, AnyGradient, AuxiliaryRows, LowBits, Schema, WhiteBox
 
 pytestmark = pytest.mark.nodata
 
@@ -305,3 +305,50 @@ def test_an_attack_of_another_class_than_the_registered_one_is_refused() -> None
 
     with pytest.raises(BadInput, match="Own is not registered under this name"):
         make_plan({"data": "breast", "attacks": [Own()]})
+
+
+def test_a_threat_may_choose_what_its_party_sends() -> None:
+    plan = make_plan(
+        {"protocols": "secure_boost", "threats": [{"name": "cheat", "knows": ["schema"], "deviates": ["low_bits"]}]}
+    )
+    threat = plan.threats[0].threat()
+    assert threat.grants == (Schema(), LowBits())
+    assert threat.knowledge == (Schema().words,)
+    assert threat.summary.startswith("the active party that sets the low bits of its gradients, knowing ")
+
+
+def test_who_may_send_any_gradient_may_set_its_low_bits() -> None:
+    low, any_gradient = THREATS["active-low-bits"], THREATS["active-any-gradient"]
+    assert any_gradient.grant(LowBits) == AnyGradient()
+    assert low.grant(AnyGradient) is None
+    assert low.within(any_gradient)
+    assert not any_gradient.within(low)
+
+
+@pytest.mark.parametrize("protocols", [["logistic_regression"], ["decision_tree", "split_training"]])
+@pytest.mark.parametrize("threat", ["active-low-bits", {"name": "cheat", "deviates": ["any_gradient"]}])
+def test_a_threat_whose_messages_no_protocol_takes_is_refused(protocols: list, threat: object) -> None:
+    with pytest.raises(BadInput, match="makes a difference in secure_boost only, and the plan names"):
+        make_plan({"protocols": protocols, "threats": [threat]})
+    make_plan({"protocols": [*protocols, "secure_boost"], "threats": [threat]})
+
+
+def test_only_the_active_party_deviates() -> None:
+    with pytest.raises(BadInput, match="'deviates' is about the active party"):
+        make_plan({"protocols": "secure_boost", "threats": [{"name": "passive-training", "deviates": ["low_bits"]}]})
+
+
+def test_a_plan_that_names_no_threat_asks_of_secure_boost_who_hides_codes() -> None:
+    """Unless the plan's protocol hides one already."""
+    names = {
+        str(protocol): [threat.name for threat in make_plan({"protocols": [protocol]}).filled().threats]
+        for protocol in (
+            "secure_boost",
+            "logistic_regression",
+            {"name": "secure_boost", "settings": {"code": "magic_numbers"}},
+        )
+    }
+    assert list(names.values()) == [["active", "active-low-bits"], ["active"], ["active"]]
+    assert "active-low-bits" in [
+        threat.name for threat in make_plan({"protocols": "secure_boost", "defences": "sweep"}).threats
+    ]

@@ -86,7 +86,7 @@ def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
 
 def untried(plan: Plan) -> list[Untried]:
     """Defences that could not be measured on a protocol, attacks that read what nobody sends there, and why."""
-    notes: list[Untried] = [*_inapplicable(plan)]
+    notes: list[Untried] = [*inapplicable(plan)]
     for protocol in plan.protocols:
         fitting = [defence.title for defence in defences_for(plan, protocol)]
         attacked = {case.defence.title for case in attack_cases(plan, Unit(protocol, 0))}
@@ -107,7 +107,7 @@ def untried(plan: Plan) -> list[Untried]:
     return notes
 
 
-def _inapplicable(plan: Plan) -> list[Inapplicable]:
+def inapplicable(plan: Plan) -> list[Inapplicable]:
     """Attacks whose party does not follow the protocol, where no threat of the plan lets it; once, whatever their settings."""
     notes = {}
     for protocol, one in product(plan.protocols, plan.fitting_attacks):
