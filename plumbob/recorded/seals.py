@@ -13,7 +13,8 @@ from plumbob.errors import BadInput, suggest
 from plumbob.federation import Dropped
 from plumbob.files import parse_json
 from plumbob.known_defences import KnownDefences
-from plumbob.protocols.shared.hidden_codes import CODES
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.protocols.shared.hidden_codes import CODES, RowBits
 from plumbob.transcript import COORDINATOR, Transcript
 
 REMARKS = "remarks"
@@ -83,4 +84,5 @@ def defence_of(log: Transcript) -> str:
 def sent_in(log: Transcript) -> str:
     """The kind of code that the run's active party hid in its gradients, by its own notes; empty for none."""
     noted = {name.rpartition("/")[2] for name in log.sealed(log.active) if name.startswith("notes/code/")}
-    return next((code.kind for code in CODES.values() if code.noted_as in noted), "")
+    every: tuple[type[HiddenCode], ...] = (*CODES.values(), RowBits)
+    return next((code.kind for code in every if code.noted_as in noted), "")

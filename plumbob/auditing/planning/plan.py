@@ -292,7 +292,7 @@ class Plan(Part):
             values.pop("unknown")
         silent = {key: value for key, value in values.items() if getattr(self, key) is None}
         if "threats" not in self.model_fields_set:
-            deviations = usual_deviations(part.protocol() for part in self.protocols)
+            deviations = usual_deviations((part.protocol() for part in self.protocols), self.effort == "thorough")
             silent |= {"threats": (*self.threats, *deviations)} if deviations else {}
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
 
@@ -309,7 +309,7 @@ class Plan(Part):
         usual = [name for phase, names in sweep.THREATS.items() if phase in phases for name in names]
         given = self.threats if "threats" in self.model_fields_set else ()
         there = {part.name for part in given}
-        added = (*(ThreatPlan(name=name) for name in usual), *usual_deviations(protocols))
+        added = (*(ThreatPlan(name=name) for name in usual), *usual_deviations(protocols, every=True))
         threats = (*given, *(part for part in added if part.name not in there))
         dealt = self.unknown is None and not self.data.given
         unknown = sweep.UNKNOWN if dealt else self.unknown

@@ -67,10 +67,13 @@ _DEVIATES: dict[type[Deviation], Literal["low_bits", "any_gradient"]] = {
 }
 
 
-def usual_deviations(protocols: Iterable[Protocol]) -> tuple[ThreatPlan, ...]:
-    """The threats that a plan which names none asks of protocols that an active party may deviate from without being noticed."""
-    quiet = any(LowBits in protocol.open_to and protocol.sent is None for protocol in protocols)
-    return (ThreatPlan(name="active-low-bits"),) if quiet else ()
+def usual_deviations(protocols: Iterable[Protocol], every: bool) -> tuple[ThreatPlan, ...]:
+    """The threats that a plan which names none asks of protocols that an active party may deviate from: low bits, which change
+    no model, and any gradient where those are protected, or where `every` one is wanted."""
+    honest = [protocol for protocol in protocols if LowBits in protocol.open_to and protocol.sent is None]
+    names = ["active-low-bits"] if honest else []
+    names += ["active-any-gradient"] if honest and (every or any(p.settings.get("blinding") for p in honest)) else []
+    return tuple(ThreatPlan(name=name) for name in names)
 
 
 def check_deviations(threats: Iterable[ThreatPlan], protocols: Iterable[Protocol]) -> None:

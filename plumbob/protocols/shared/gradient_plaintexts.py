@@ -2,7 +2,8 @@
 
 From high to low: g (a slot wide enough for the sum over all rows, with its sign), h beside it if both are packed into one
 plaintext, and `low` bits below the gradients' precision. Honest parties leave those empty. An active party that does not
-can write a code there: the sums of its gradients stay what they were, and carry the sums of its codes along.
+can write a code there: the sums of its gradients stay what they were, and carry the sums of its codes along. One that sends no
+gradients at all has the slots as well.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ class HiddenCode(Identified, ABC):
     ) -> tuple[list[dict[int, int]], dict[str, Array]]:
         """For each plaintext of a row ({place among the rows: code}), and what the active party has to remember to read the
         sums. `gradients` are those of the rows, for codes that choose rows by them."""
+
+    def instead(self, tree: int, rows: IntArray, layout: Layout) -> tuple[Array, Array, dict[str, Array]] | None:
+        """What is sent in place of the rows' g and h, and what to remember of it; None where their gradients are sent."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Layout:
             )
         return cls(lowest, guard if low else 0, fine, fine + above, packed)
 
-    def plaintexts(self, first: IntArray, second: IntArray, codes: Sequence[dict[int, int]]) -> list[list[int]]:
+    def plaintexts(self, first: Array, second: Array, codes: Sequence[dict[int, int]]) -> list[list[int]]:
         """One list for each channel."""
         pairs = zip(first.tolist(), second.tolist(), strict=True)
         if self.packed:

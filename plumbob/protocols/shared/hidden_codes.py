@@ -9,6 +9,8 @@ all of them.
 Labelled groups (ours). A digit holds the sum of its rows' labels, not their count: labels are chosen so that few sets of rows
 have the same sum, and the digit is as wide as the sum of all. One row, one bit, label 1 is the exact code; 28 rows in
 13 bits are more than twice as many, and need the bins of a column to be read together.
+
+Row bits (ours). Who may send any gradient needs no low bits: powers of two in place of gradients name the rows of a sum.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput, one_of, suggest, whole
 from plumbob.federation import IntArray
-from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode, Layout
 
 Choice = Literal["in_order", "by_distribution"]
 CHOICES = ("in_order", "by_distribution")  # of the rows that get a number
@@ -169,6 +171,34 @@ class LabelledGroups(HiddenCode):
 
     def identified(self) -> str:
         return f"LabelledGroups(size={self.size}, width={self.width})"
+
+
+class RowBits(HiddenCode):
+    """One row, one bit of the gradients' own slots: powers of two in place of g and h. Each tree has other rows, until all had
+    their turn; the trees after those are honest. Sums use a slot but its sign, so 2 (slot - 1) rows have room in a tree."""
+
+    kind = "powers of two"
+    noted_as = "powers"
+
+    @property
+    def bits(self) -> int:
+        return 0  # nothing stands below the gradients
+
+    def codes(
+        self, tree: int, rows: IntArray, channels: int, rng: np.random.Generator, gradients: IntArray | None = None
+    ) -> tuple[list[dict[int, int]], dict[str, Array]]:
+        return [], {}
+
+    def instead(self, tree: int, rows: IntArray, layout: Layout) -> tuple[Array, Array, dict[str, Array]] | None:
+        room = layout.slot - 1
+        places = np.arange(2 * room * tree, min(len(rows), 2 * room * (tree + 1)))
+        if not len(places):
+            return None
+        slot, bit = np.divmod(places - places[0], room)
+        sent: list[Array] = [np.zeros(len(rows), dtype=object) for _ in range(2)]  # of whole numbers beyond 64 bits
+        for place, s, b in zip(places.tolist(), slot.tolist(), bit.tolist(), strict=True):
+            sent[s][place] = 1 << b
+        return sent[0], sent[1], {self.noted_as: np.stack([rows[places], slot, bit], axis=1)}
 
 
 def _nested(count: int, rows: int, groups: int, sections: int) -> tuple[IntArray, IntArray, IntArray]:

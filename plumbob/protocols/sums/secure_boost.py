@@ -11,8 +11,7 @@ same score and are averaged. The exchange is the same.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from plumbob.protocols.shared.histogram_boosting import (
     Worth,
 )
 from plumbob.protocols.shared.trees import DEEPEST, LEAF
+from plumbob.protocols.sums._boosting_party import PassiveParty
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
@@ -193,7 +193,7 @@ class SecureBoost(TrainingProtocol):
         layout: Layout,
         largest: float,
         rng: np.random.Generator,
-    ) -> _Passive:
+    ) -> PassiveParty:
         bins = Bins.of(party.values, self.bins, self.binning)
         log.seal(party.name, "bins", bins.places)
         for column, ends in enumerate(bins.edges):
@@ -203,58 +203,7 @@ class SecureBoost(TrainingProtocol):
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
         scale = largest / self.epsilon if self.epsilon else 0.0
         # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
-        return _Passive(party, bins, key.public, layout, scale, self.blinding, rng.bytes, rng)
-
-
-@dataclass
-class _Passive:
-    """A passive party at work: its bins, and the ciphertexts of the tree that is being grown."""
-
-    party: Party
-    bins: Bins
-    public: plain.AnyPublicKey
-    layout: Layout
-    scale: float  # of Laplace noise on the sums of g, for differential privacy; a quarter of it on those of h
-    blinding: bool
-    draw: Callable[[int], bytes]
-    rng: np.random.Generator
-    _batches: list[plain.Batch] = field(default_factory=list)
-    _place: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # of each row among the ciphertexts
-
-    def take(self, rows: IntArray, payloads: list[Array]) -> None:
-        self._batches = [self.public.ciphertexts(payload) for payload in payloads]
-        self._place = np.full(len(self.party.values), -1)
-        self._place[rows] = np.arange(len(rows))
-
-    def sums(self, rows: IntArray) -> Array:
-        """Channel by channel, column by column, bin by bin."""
-        made = []
-        for batch in self._batches:
-            chosen = batch[self._place[rows]]
-            made += [
-                chosen.bin_sums(self.bins.places[rows, j], count) for j, count in enumerate(self.bins.counts.tolist())
-            ]
-        sums = plain.joined(made)
-        if self.scale:
-            sums = sums + self._laplace(len(sums))
-        if self.blinding:
-            sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
-        return sums.rerandomised().to_array()  # else its mask, a product of known ones, would name the rows
-
-    def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
-        return np.packbits(self.bins.places[rows, column] <= place)
-
-    def _laplace(self, count: int) -> list[int]:
-        """In units of the gradients' precision, where a party that knows of nothing below would draw it."""
-        layout, unit = self.layout, 1 << self.layout.precision
-        first, second = (self.rng.laplace(scale=scale, size=count) for scale in (self.scale, self.scale / 4))
-        if layout.packed:
-            return [
-                ((round(g * unit) << layout.slot) + round(h * unit)) << layout.low
-                for g, h in zip(first, second, strict=True)
-            ]
-        half = count // 2
-        return [round(x * unit) << layout.low for x in (*first[:half], *second[half:])]
+        return PassiveParty(party, bins, key.public, layout, scale, self.blinding, rng.bytes, rng)
 
 
 @dataclass
@@ -267,14 +216,14 @@ class _BoostingRun:
     key: plain.KeyPair
     layout: Layout
     own: Bins
-    passive: dict[str, _Passive]
+    passive: dict[str, PassiveParty]
     model: HistogramModel
 
     def grow(self, tree: int, g: FloatArray, h: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """One tree on the given rows; the leaf of every row of the federation."""
         layout, active = self.layout, self.federation.active
         first, second = (boosting.whole_numbers(part, layout.precision) for part in (g, h))
-        self._send_gradients(tree, first, second, rows, rng)
+        telling = self._send_gradients(tree, first, second, rows, rng)
         worth = Worth(self.settings.penalty, self.settings.gamma, layout.precision)
         shrinkage = self.settings.shrinkage if self.settings.boosting else 1 / self.settings.trees
         places = np.zeros(len(g), dtype=np.int64)
@@ -294,7 +243,7 @@ class _BoostingRun:
             if node not in kept or len(mine) < 2:
                 continue
             sums = opened_sums[node] = kept.pop(node)
-            owner, split = self._best(worth, mine, first, second, sums)
+            owner, split = self._best(worth, mine, first, second, sums if telling else {})
             if split is None:
                 continue
             everyone = np.flatnonzero(here)
@@ -312,18 +261,22 @@ class _BoostingRun:
 
     def _send_gradients(
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
-    ) -> None:
+    ) -> bool:
+        """Send them, or what a cheating party sends; whether the sums of what was sent tell those of the gradients."""
         active, code = self.federation.active, self.settings.code
+        instead = code.instead(tree, rows, self.layout) if code else None
         codes, memory = code.codes(tree, rows, self.layout.channels, rng, first[rows]) if code else ([], {})
-        for name, array in memory.items():
+        for name, array in (memory | (instead[2] if instead else {})).items():
             note(self.log, active, f"code/{tree}/{name}", array)
-        made = self.layout.plaintexts(first[rows], second[rows], codes)
+        first_sent, second_sent = instead[:2] if instead else (first[rows], second[rows])
+        made = self.layout.plaintexts(first_sent, second_sent, codes)
         payloads = [self.key.public.encrypt(channel).to_array() for channel in made]
         names = ["gradients"] if self.layout.packed else ["first gradients", "second gradients"]
         for name, party in self.passive.items():
             told = self.log.send(active, name, "train", tree, "sampled rows", rows.astype(np.int32))
             got = [self.log.send(active, name, "train", tree, n, p) for n, p in zip(names, payloads, strict=True)]
             party.take(told.astype(np.int64), got)
+        return instead is None
 
     def _sums(self, tree: int, rows: IntArray) -> dict[str, Channels]:
         """The opened sums of these rows, of every passive party."""
