@@ -349,6 +349,7 @@ def test_a_plan_that_names_no_threat_asks_of_secure_boost_who_hides_codes() -> N
         )
     }
     assert list(names.values()) == [["active", "active-low-bits"], ["active"], ["active"]]
-    assert "active-low-bits" in [
-        threat.name for threat in make_plan({"protocols": "secure_boost", "defences": "sweep"}).threats
-    ]
+    blinded = {"name": "secure_boost", "settings": {"blinding": True}}
+    for every in ({"defences": "sweep"}, {"effort": "thorough"}, {"protocols": [blinded]}):
+        asked = [threat.name for threat in make_plan({"protocols": "secure_boost"} | every).filled().threats]
+        assert asked[-2:] == ["active-low-bits", "active-any-gradient"], every
