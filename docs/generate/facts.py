@@ -11,6 +11,7 @@ import yaml
 
 from docs.generate.citations import cited
 from plumbob.attacks import ATTACKS, Attack
+from plumbob.attacks.base import needed
 from plumbob.defences import DEFENCES, Defence
 from plumbob.identity import Identified
 from plumbob.protocols import PROTOCOLS, Protocol
@@ -55,8 +56,8 @@ def links(kind: str, names: Iterable[str]) -> str:
 
 def who(attack: type[Attack]) -> str:
     """Who has to be curious, and what it has to know."""
-    does = [f"that {kind().words}" for kind in attack.requires if issubclass(kind, Deviation)]
-    people = [" ".join(["the active party", *does])] if attack.needs_active else []
+    does = [needed(kind) for kind in attack.requires if issubclass(kind, Deviation)]
+    people = (does or ["the active party"]) if attack.needs_active else []
     people += ["the coordinator"] if attack.corrupted else []
     knows = [kind().words for kind in attack.requires if not issubclass(kind, Deviation)]
     return sentence_list([*people, *knows]) or "any party and its messages"

@@ -124,11 +124,13 @@ def guessing_line(summary: Summary) -> str:
 
 def attack_line(summary: Summary) -> str:
     """What an attack costs, and what else it learnt."""
+    if summary.silent:  # an error of 0 would read as success
+        return f"{phrases.label(summary.setting.attack)}: found nothing to read"
     error = phrases.number(summary.error)
     if summary.trials > 1:
         error = phrases.with_margin(summary.error, summary.error_margin)
     line = f"{phrases.label(summary.setting.attack)}: {_what(summary)} {error}"
-    if summary.metric == "orders" and summary.claims:
+    if summary.metric == "orders":
         cells = summary.trials * summary.rows * summary.unknown_columns
         line += f"; names the bin of {phrases.percent(summary.claims / cells)} of the values"
     if summary.pictures is not None:

@@ -17,6 +17,8 @@ from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
 from plumbob.report.page import About, render
+from plumbob.report.tables import settings_table
+from plumbob.report.terminal import attack_line
 from plumbob.scoring.column_ceiling import CEILING
 from plumbob.threats import THREATS
 from tests.report import samples
@@ -152,7 +154,11 @@ def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
         replace(f, score=replace(f.score, columns=[replace(c, claims=0, gain=0) for c in f.score.columns]))
         for f in found
     ]
-    assert how(answers(conclude(attacked(silent)))[0]) == "Found nothing to read: reverse sum."
+    concluded = conclude(attacked(silent))
+    assert how(answers(concluded)[0]) == "Found nothing to read: reverse sum."
+    assert attack_line(concluded.summaries[0]) == "reverse sum: found nothing to read"  # and not an error of 0
+    (row,) = settings_table(concluded.summaries[:1]).rows
+    assert row[3].shown == "–"
 
 
 def test_where_nothing_was_encoded_attacks_on_codes_are_not_applicable() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from plumbob.attacks.sums.chosen_gradients import ChosenGradients
+from plumbob.defences.hidden_code_audit import audit_gradients
 from plumbob.protocols.shared.gradient_plaintexts import Layout
 from plumbob.protocols.shared.hidden_codes import RowBits
 from plumbob.threats import THREATS, cut
@@ -50,6 +51,11 @@ def test_once_all_rows_had_their_turn_gradients_are_sent_again() -> None:
 def test_an_honest_run_says_nothing_to_it() -> None:
     assert (claimed(trained()) == -1).all()
     assert trees(trained(code=RowBits())) != trees(trained())
+
+
+def test_an_auditor_who_sees_the_sums_finds_the_tree() -> None:
+    audited = audit_gradients(trained(rows=60, code=RowBits(), trees=2))
+    assert [tree.honest for tree in audited] == [False, True]
 
 
 def test_low_bits_are_not_enough() -> None:
