@@ -26,6 +26,7 @@ class ChosenGradients(Attack):
     paper = "plumbob"
     protocols = ("secure_boost",)
     requires = (AnyGradient,)
+    cost_terms = ("1", "n u")
     workload = "loops"
 
     def sends(self) -> RowBits:
