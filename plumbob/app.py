@@ -32,7 +32,7 @@ from plumbob.auditing.planning.plan_file import make_plan, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
 from plumbob.auditing.planning.pre_training_check import label_stand_ins, precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
-from plumbob.auditing.running.expand import gaps, keyed, untried, versions
+from plumbob.auditing.running.expand import gaps, inapplicable, keyed, untried, versions
 from plumbob.auditing.running.finding import Finding, parted, read_findings
 from plumbob.auditing.running.isolation.attacker import place_of
 from plumbob.auditing.running.open_data import Source, open_source, with_models
@@ -46,6 +46,7 @@ from plumbob.files import open_regular, read_regular, read_text, real, write_who
 from plumbob.files import shown as short
 from plumbob.known_defences import KnownDefences
 from plumbob.os_specific import lock
+from plumbob.recorded.seals import sent_in
 from plumbob.report import assessment, page
 from plumbob.report import notebook as shown
 from plumbob.report.facts import Asked
@@ -198,7 +199,7 @@ def _opened(
     plan.check_trust(trust)
     source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust=trust)
     log = source.recorded
-    plan = plan if log is None else plan.of_recording(log.protocol, KnownDefences.sealed_in(log).names)
+    plan = plan if log is None else plan.of_recording(log.protocol, KnownDefences.sealed_in(log).names, sent_in(log))
     check_fit(plan, source)
     return plan, source
 
@@ -271,6 +272,7 @@ def _asked(plan: Plan, source: Source) -> Asked:
         gated=plan.gate is not None,
         sweeps=plan.data.recorded is None,
         dropped=source.dropped,
+        inapplicable=tuple(one.words for one in inapplicable(plan)),
     )
 
 

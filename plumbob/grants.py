@@ -1,4 +1,4 @@
-"""What a threat is made of: who is curious, and what it is granted beyond its messages.
+"""What a threat is made of: who is curious, what it is granted beyond its messages, and whether it may choose what it sends.
 
 Each grant is a small type. An attack states the grants it requires, and says in words which of them a threat withholds.
 """
@@ -72,6 +72,25 @@ class KnownPeople(Grant):
 
 
 @dataclass(frozen=True)
+class Deviation(Grant):
+    """What a curious active party may send that the protocol does not ask for. `words` go on from "an active party that"."""
+
+
+@dataclass(frozen=True)
+class LowBits(Deviation):
+    """The bits of its gradients below their precision, which change no model."""
+
+    words = "sets the low bits of its gradients"
+
+
+@dataclass(frozen=True)
+class AnyGradient(LowBits):
+    """Any number in place of a gradient; so also its low bits."""
+
+    words = "sends any gradient"
+
+
+@dataclass(frozen=True)
 class Threat:
     """Who is curious, and what it is granted: the active party and its accomplices, the coordinator alone, or passive parties.
 
@@ -91,6 +110,16 @@ class Threat:
 
     def grant(self, kind: type[Grant]) -> Grant | None:
         return next((grant for grant in self.grants if isinstance(grant, kind)), None)
+
+    @property
+    def knowledge(self) -> tuple[str, ...]:
+        """What it knows beyond its messages, in words."""
+        return tuple(grant.words for grant in self.grants if not isinstance(grant, Deviation))
+
+    @property
+    def deviations(self) -> tuple[Deviation, ...]:
+        """What it may send that the protocol does not ask for; nothing where it is only curious."""
+        return tuple(grant for grant in self.grants if isinstance(grant, Deviation))
 
     def curious(self, active: str, parties: Sequence[str]) -> tuple[str, ...]:
         """Names of the curious parties in a federation, the active one first."""

@@ -110,7 +110,7 @@ def _of_threat(threat: Threat) -> Entry:
         for name, attack in attacks().items()
         for protocol in PROTOCOLS
     }
-    return {"knows": [grant.words for grant in threat.grants], "fits": fits}
+    return {"knows": [*threat.knowledge], "deviates": [one.words for one in threat.deviations], "fits": fits}
 
 
 def _data() -> list[Entry]:

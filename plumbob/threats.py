@@ -5,16 +5,30 @@ What they are made of stands in `plumbob/grants.py`, the views they cut in `plum
 
 from __future__ import annotations
 
-from plumbob.grants import AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox, describe
+from plumbob.grants import (
+    AnyGradient,
+    AuxiliaryRows,
+    Deviation,
+    Grant,
+    KnownPeople,
+    LowBits,
+    Schema,
+    Threat,
+    WhiteBox,
+    describe,
+)
 from plumbob.registry import Registry
 from plumbob.views import View, cut
 
 __all__ = [
     "LUO2021",
     "THREATS",
+    "AnyGradient",
     "AuxiliaryRows",
+    "Deviation",
     "Grant",
     "KnownPeople",
+    "LowBits",
     "Schema",
     "Threat",
     "View",
@@ -87,6 +101,17 @@ _OWN = (
         "a passive party, which has no label, sees the training messages and knows 20 of the people in full",
         (Schema(), KnownPeople(20)),
         active=False,
+    ),
+    Threat(
+        "active-low-bits",
+        "the active party that sets the low bits of its gradients, which sees the training messages and knows column names and "
+        "ranges",
+        (Schema(), LowBits()),
+    ),
+    Threat(
+        "active-any-gradient",
+        "the active party that sends any gradient, which sees the training messages and knows column names and ranges",
+        (Schema(), AnyGradient()),
     ),
 )
 THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)

@@ -55,6 +55,7 @@ def now() -> dict[str, dict[str, Any]]:
         ThreatPlan(name="collusion", auxiliary_rows=20),
         ThreatPlan(name="passive-training", colluding=("shop",)),
         ThreatPlan(name="coordinator", knows=()),
+        ThreatPlan(name="cheating", deviates=("low_bits",)),
     ]
     plain["threats"] |= {f"{plan.name} changed": describe(plan.threat()) for plan in own}
     return plain

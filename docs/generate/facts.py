@@ -5,27 +5,23 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
 from docs.generate.citations import cited
 from plumbob.attacks import ATTACKS, Attack
+from plumbob.attacks.base import needed
 from plumbob.defences import DEFENCES, Defence
 from plumbob.identity import Identified
 from plumbob.protocols import PROTOCOLS, Protocol
 from plumbob.registry import settable
 from plumbob.report.phrases import label, sentence_list
-from plumbob.threats import THREATS
+from plumbob.threats import THREATS, AuxiliaryRows, Deviation
 
 Kind = TypeVar("Kind")
 Facts = list[tuple[str, str]]  # the lines of a head: what, and what holds for it
-CHEATING = {
-    "reverse_sum": {"code": "magic_numbers"},
-    "bin_mapping": {"code": "magic_numbers"},
-    "code_decoding": {"code": "labelled_groups"},
-    "histograms": {"code": "magic_numbers"},
-}  # attacks that read what an active party hid, and the point of defences against it: a plan has to say that it cheats
 BY_THEMSELVES = {
     name: {"coordinator": False} for name in ("answer_solving", "shadow_answers")
 }  # no coordinator in between
@@ -64,9 +60,11 @@ def links(kind: str, names: Iterable[str]) -> str:
 
 def who(attack: type[Attack]) -> str:
     """Who has to be curious, and what it has to know."""
-    people = ["the active party"] if attack.needs_active else []
+    does = [needed(kind) for kind in attack.requires if issubclass(kind, Deviation)]
+    people = (does or ["the active party"]) if attack.needs_active else []
     people += ["the coordinator"] if attack.corrupted else []
-    return sentence_list([*people, *(kind().words for kind in attack.requires)]) or "any party and its messages"
+    knows = [kind().words for kind in attack.requires if not issubclass(kind, Deviation)]
+    return sentence_list([*people, *knows]) or "any party and its messages"
 
 
 def protected(defence: type[Defence]) -> list[str]:
@@ -155,10 +153,17 @@ def _shown(value: object) -> object:
 def attack_plan(attack: type[Attack]) -> str:
     """The first protocol that it works on, under the first threat that fits."""
     protocol = attack.protocols[0]
-    threat = next(t for t in _threats(protocol) if attack().why_not(protocol, THREATS[t]) is None)
-    settings = CHEATING | BY_THEMSELVES
-    named = {"name": protocol, "settings": settings[attack.name]} if attack.name in settings else protocol
+    fitting = (t for t in _threats(protocol) if attack().why_not(protocol, THREATS[t]) is None)
+    threat = next(fitting, None) or _with_rows(attack, protocol)
+    named = {"name": protocol, "settings": BY_THEMSELVES[attack.name]} if attack.name in BY_THEMSELVES else protocol
     return _plan(protocols=[named], threats=[threat], attacks=[attack.name])
+
+
+def _with_rows(attack: type[Attack], protocol: str) -> str:
+    """The first threat that fits once it is granted rows of other people, which no built-in one of its kind is."""
+    more = ((t, replace(THREATS[t], grants=(*THREATS[t].grants, AuxiliaryRows()))) for t in _threats(protocol))
+    name = next(t for t, threat in more if attack().why_not(protocol, threat) is None)
+    return f"{{name: {name}, auxiliary_rows: {AuxiliaryRows().count}}}"
 
 
 def defence_plan(defence: type[Defence]) -> str:
@@ -167,8 +172,6 @@ def defence_plan(defence: type[Defence]) -> str:
     named = {"name": defence.name, "settings": defaults} if defaults else defence.name
     protocol = max(protected(defence), key=lambda name: len(_readers(name)))
     exposed = _exposed(protocol)
-    if defence.point in CHEATING:
-        exposed["protocols"] = [{"name": protocol, "settings": CHEATING[defence.point]}]
     return _plan(**exposed, defences=["none", named])
 
 

@@ -2,6 +2,8 @@
 
 An attack that accounts for defences names them in `knows` and has the setting `adaptive`. Where that is off it attacks what the
 defence let through, as if no defence were in place: whatever it does, it does with `seen(view)`.
+
+An attack whose party does not follow the protocol requires a `Deviation` of the threat, and `sends` says what that party sends.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.identity import Identified, Workload
 from plumbob.kinds import COLUMNS, Kind
 from plumbob.known_defences import KnownDefence, KnownDefences
+from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.base import Protocol
-from plumbob.threats import Grant, Threat, View, WhiteBox
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.threats import Deviation, Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
 NOT_FINITE = "the attack ended in numbers that are not finite"
@@ -103,6 +107,20 @@ def _mended(part: FloatArray | None) -> FloatArray | None:
     return part if part is None or np.isfinite(part).all() else np.where(np.isfinite(part), part, 0.5)
 
 
+def needed(kind: type[Grant]) -> str:
+    """What an attack needs, in words that go on from "needs"."""
+    if kind is WhiteBox:
+        return "the model (white box)"
+    return f"an active party that {kind().words}" if issubclass(kind, Deviation) else kind().words
+
+
+def _out_of_place(protocol: str, threat: Threat) -> str:
+    """Why a threat makes no sense in a protocol: its party may send what nobody would take; else empty."""
+    taken = PROTOCOLS.get(protocol, Protocol).open_to
+    impossible = [one for one in threat.deviations if not isinstance(one, taken)]
+    return f"no active party of {protocol.replace('_', ' ')} {impossible[0].words}" if impossible else ""
+
+
 class Attack(Identified, ABC):
     """One way to turn a view into a guess. Hyper-parameters go to the constructor, data to `run`."""
 
@@ -114,7 +132,6 @@ class Attack(Identified, ABC):
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
     addresses: ClassVar[tuple[Kind, ...]] = COLUMNS  # kinds of targets in which it would see a leak
     nist: ClassVar[str] = DATA_RECONSTRUCTION  # its kind among the privacy attacks of NIST AI 100-2
-    changes_messages: ClassVar[bool] = False  # whether its party hides something in what it sends
     knows: ClassVar[tuple[type[KnownDefence], ...]] = ()  # defences that it accounts for where it is `adaptive`
     unseeded = ("adaptive",)  # who knows and who does not draw the same numbers
     adaptive: bool  # a setting of those that know any
@@ -138,13 +155,31 @@ class Attack(Identified, ABC):
         """Those that it could account for and, not being adaptive, does not: what it fails to find then means nothing."""
         return () if not self.knows or self.adaptive else self.accounts_for(defences)
 
-    def why_not(self, protocol: str, threat: Threat) -> str | None:
-        """None where the attack applies, else the reason in words."""
+    def sends(self) -> HiddenCode | None:
+        """What its party sends that the protocol does not ask for, where the threat lets it; nothing of one that only looks."""
+        return None
+
+    @classmethod
+    def deviates(cls) -> bool:
+        """Whether its party sends what the protocol does not ask for."""
+        return any(issubclass(kind, Deviation) for kind in cls.requires)
+
+    def why_not(self, protocol: str, threat: Threat, sent: str | None = None) -> str | None:
+        """None where the attack applies, else the reason in words.
+
+        `sent`: the kind of what was sent that the protocol does not ask for ("" for nothing), where that is settled: by the
+        protocol's own settings, or because the run is a recorded one. Else the attack brings it, if the threat lets it.
+        """
         if protocol not in self.protocols:
             return f"works on {', '.join(p.replace('_', ' ') for p in self.protocols)} only"
+        if why := _out_of_place(protocol, threat):
+            return why
+        code = self.sends()
+        if code is not None and sent is not None and sent != code.kind:
+            return f"reads {code.kind}, and {f'what is hidden here are {sent}' if sent else 'nothing is hidden here'}"
         for kind in self.requires:
-            if threat.grant(kind) is None:
-                return "needs the model (white box)" if kind is WhiteBox else f"needs {kind().words}"
+            if threat.grant(kind) is None and not (sent and issubclass(kind, Deviation)):
+                return f"needs {needed(kind)}"
         if self.corrupted and not threat.corrupted:
             return "needs the coordinator"
         if self.needs_active and not threat.active:

@@ -117,6 +117,11 @@ def key_pair(bits: int) -> KeyPair:
     return NoKey() if bits == 0 else paillier.generate(bits)
 
 
+def room(bits: int) -> int:
+    """Bits that a plaintext under a key of that size surely has, without its sign."""
+    return bits - 3 if bits else NoKey.largest.bit_length() - 1
+
+
 def joined(batches: Sequence[Batch]) -> Batch:
     """Concatenate batches of one key."""
     values = [value for batch in batches for value in batch.values]

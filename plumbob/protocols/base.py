@@ -14,9 +14,11 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FILLED, Federation, FloatArray, IntArray, Party
+from plumbob.grants import Deviation
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols.shared.gathering import Gathering
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.protocols.shared.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
@@ -71,6 +73,7 @@ class Protocol(Identified, ABC):
     glossary: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what its messages hold, by name, for the assessment
     key_messages: ClassVar[tuple[str, ...]] = ()  # names of messages that bring a public key
     masked_messages: ClassVar[tuple[str, ...]] = ()  # names of messages whose numbers their receiver cannot read
+    open_to: ClassVar[tuple[type[Deviation], ...]] = ()  # what an active party may send in it that it does not ask for
     cost_terms: ClassVar[tuple[str, ...]] = ("1", "N d")  # of training: names in `auditing/costing/cost.py`'s TERMS
     workload: ClassVar[Workload] = "networks"
     uses_torch: ClassVar[bool] = True  # which takes seconds to load
@@ -87,6 +90,15 @@ class Protocol(Identified, ABC):
     def networks(self) -> tuple[str, ...]:
         """Names of networks that it was given."""
         return ()
+
+    @property
+    def sent(self) -> HiddenCode | None:
+        """What its active party sends that the protocol does not ask for; nothing where it is honest."""
+        return None
+
+    def deviating(self, sent: HiddenCode) -> Self:
+        """The same protocol with an active party that sends this."""
+        raise BadInput(f"'{self.name}': its active party cannot send {sent.kind}")
 
     def ready(self, rows: int) -> None:
         """Refuse, in one sentence, settings that cannot be trained on that many rows or on this machine."""

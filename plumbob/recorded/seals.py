@@ -13,6 +13,8 @@ from plumbob.errors import BadInput, suggest
 from plumbob.federation import Dropped
 from plumbob.files import parse_json
 from plumbob.known_defences import KnownDefences
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.protocols.shared.hidden_codes import CODES, RowBits
 from plumbob.transcript import COORDINATOR, Transcript
 
 REMARKS = "remarks"
@@ -77,3 +79,10 @@ def seal_defence(log: Transcript, defence: Mapping[str, Mapping[str, object]]) -
 def defence_of(log: Transcript) -> str:
     """The names of the defences that the run is known to have had, as a plan writes them."""
     return "+".join(KnownDefences.sealed_in(log).names) or "none"
+
+
+def sent_in(log: Transcript) -> str:
+    """The kind of code that the run's active party hid in its gradients, by its own notes; empty for none."""
+    noted = {name.rpartition("/")[2] for name in log.sealed(log.active) if name.startswith("notes/code/")}
+    every: tuple[type[HiddenCode], ...] = (*CODES.values(), RowBits)
+    return next((code.kind for code in every if code.noted_as in noted), "")

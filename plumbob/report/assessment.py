@@ -144,7 +144,7 @@ def _combined(
 
 
 def _curious(threat: Threat) -> dict[str, str]:
-    granted = sentence_list([grant.words for grant in threat.grants]) or "nothing"
+    granted = sentence_list(threat.knowledge) or "nothing"
     return {"who": role(threat), "threat": label(threat.name), "granted": granted}
 
 
@@ -234,7 +234,7 @@ def _views(about: Subject, threat: Threat, findings: Sequence[Finding]) -> list[
                 if first.known_columns
                 else "no column of its own",
                 "messages": list(dict.fromkeys(f"{_content(f.name)} ({f.form})" for f in got)),
-                "granted": sentence_list([grant.words for grant in threat.grants]) or "nothing",
+                "granted": sentence_list(threat.knowledge) or "nothing",
                 "hidden": count(first.unknown_columns, "column"),
                 "recorded": bool(first.flows),
             }

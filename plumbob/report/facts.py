@@ -30,6 +30,7 @@ class Asked:
     gated: bool = False
     sweeps: bool = True  # whether defences can be tried: not on a recorded run
     dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part
+    inapplicable: tuple[str, ...] = ()  # attacks that read what nobody of the plan sends, each with the reason
 
     def threat(self, name: str) -> Threat | None:
         """A threat of the plan, or one of those that are known."""

@@ -182,7 +182,7 @@ def _error_axis(metric: str, series: Sequence[Series]) -> Axis:
 
 def _error_caption(metric: str, reference: Summary, summaries: list[Summary]) -> str:
     last = [s for s in summaries if s.setting.unknown == reference.setting.unknown]
-    best = min(last, key=lambda s: s.error)
+    best = min(last, key=lambda s: (s.silent, s.error))
     baseline = min(reference.baselines, key=lambda name: reference.baselines[name], default="")
     if not baseline:
         return ""

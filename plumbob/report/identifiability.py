@@ -76,7 +76,7 @@ def _means(threat: Threat, found: Sequence[Answer], findings: Sequence[Finding])
     return {
         "who": role(threat),
         "threat": label(threat.name),
-        "knows": sentence_list([grant.words for grant in threat.grants]) or NOTHING,
+        "knows": sentence_list(threat.knowledge) or NOTHING,
         "attacks": sentence_list([f"{label(name)} ({_source(name)})" for name in used]) or NOT_TESTED,
         "cost": _cost([f for f in findings if f.threat == threat.name and f.attack in used]) if tested else NOT_TESTED,
         "learns": "; ".join(learns),

@@ -70,7 +70,7 @@ def _privacy_attack(
     boxes = dict.fromkeys(_knowledge(threats.get(f.threat), f, about.trains(f.protocol)) for f in used)
     can = ["its own messages of training"] if "training" in stages else []
     can += ["query access: answers of the model"] if "deployment" in stages else []
-    can += ["changes what it sends"] if any(ran[name].changes_messages for name in names) else []
+    can += ["changes what it sends"] if any(ran[name].deviates() for name in names) else []
     return {
         "kind": kind,
         "aim": aim,

@@ -105,7 +105,7 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
     rows = []
     for s in summaries:
         cells = [Cell(phrases.label(getattr(s.setting, f)), getattr(s.setting, f)) for f in varied]
-        cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _with_margin(s, s.error, s.error_margin)]
+        cells += [_unknown_cell(s), Cell(f"{s.trials:,}", s.trials, "number"), _error(s)]
         cells += [_optional(s.baselines.get(name), number) for name in baselines]
         cells += [Cell(_gain(s), s.gain, "number"), _optional(None if s.metric in judge.SHARES else s.r2, number)]
         cells += [_optional(s.attack_accuracy, percent), *(_picture_cells(s) if drawn else ())]
@@ -115,6 +115,10 @@ def settings_table(summaries: Sequence[Summary]) -> Table:
         cells += [_optional(s.model_accuracy, percent), _optional(s.seconds, number)]
         rows.append(tuple(cells))
     return Table(tuple(header), tuple(rows))
+
+
+def _error(s: Summary) -> Cell:
+    return _optional(None, number) if s.silent else _with_margin(s, s.error, s.error_margin)
 
 
 def _picture_cells(s: Summary) -> list[Cell]:

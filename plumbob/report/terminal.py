@@ -65,6 +65,8 @@ def print_summary(
             f"and the attacks in {len(found) - len(shown):,} situations with other defences in the report",
             "dim",
         )
+    for told in asked.inapplicable:
+        say(console, f"{phrases.plain(told.replace('_', ' '))}.")
     _print_steps(next_steps(conclusion, choices, asked), console)
     if found:
         say(
@@ -122,10 +124,15 @@ def guessing_line(summary: Summary) -> str:
 
 def attack_line(summary: Summary) -> str:
     """What an attack costs, and what else it learnt."""
+    if summary.silent:  # an error of 0 would read as success
+        return f"{phrases.label(summary.setting.attack)}: found nothing to read"
     error = phrases.number(summary.error)
     if summary.trials > 1:
         error = phrases.with_margin(summary.error, summary.error_margin)
     line = f"{phrases.label(summary.setting.attack)}: {_what(summary)} {error}"
+    if summary.metric == "orders":
+        cells = summary.trials * summary.rows * summary.unknown_columns
+        line += f"; names the bin of {phrases.percent(summary.claims / cells)} of the values"
     if summary.pictures is not None:
         line += f"; pictures recovered: {summary.pictures.words}"
     if summary.label_accuracy is not None:

@@ -79,7 +79,7 @@ def tiers(found: Sequence[Answer], threats: Sequence[Threat]) -> list[Tier]:
 def _row(answer: Answer, threat: Threat | None, several: bool) -> Row:
     place = answer.situation
     where = [label(place.protocol), defence_words(place.defence)] + ([short(place.data)] if several else [])
-    knowledge = ", ".join(grant.words for grant in threat.grants) if threat else answer.knowledge
+    knowledge = ", ".join(threat.knowledge) if threat else answer.knowledge
     return Row(
         threat=short(place.threat),
         who=role(threat) if threat else answer.learner,

@@ -92,7 +92,13 @@ TABLE: dict[str, dict[str, Row]] = {
         "singular": (None, OURS, "double precision"),
         "models": (None, OURS, "two classes"),
     },
-    "reverse_sum": {"effort": (34, OURS, "Section 5.1.3")},
+    "reverse_sum": {
+        "effort": (34, OURS, "Section 5.1.3"),
+        "base": (2, PAPER, "Table 6"),
+        "supergroups": (2, PAPER, "Table 6"),
+        "random_bits": (30, PAPER, "Algorithm 1"),
+        "rows": ("in_order", PAPER, "Section 5.1.2"),
+    },
     "bin_mapping": {
         "decoder": ("reverse_sum", PAPER, "Section 5.4"),
         "effort": (34, OURS, "Section 5.1.3"),

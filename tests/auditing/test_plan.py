@@ -21,7 +21,7 @@ from plumbob.auditing.running.expand import Unit
 from plumbob.auditing.running.open_data import open_source
 from plumbob.auditing.running.run import Workbench
 from plumbob.errors import BadInput
-from plumbob.threats import AuxiliaryRows, Schema, WhiteBox
+from plumbob.threats import THREATS, AnyGradient, AuxiliaryRows, LowBits, Schema, WhiteBox
 
 pytestmark = pytest.mark.nodata
 
@@ -342,3 +342,51 @@ def test_auxiliary_rows_can_come_from_the_prediction_set() -> None:
 def test_auxiliary_rows_from_elsewhere_are_refused(changed: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         make_plan({"data": "breast"} | changed)
+
+
+def test_a_threat_may_choose_what_its_party_sends() -> None:
+    plan = make_plan(
+        {"protocols": "secure_boost", "threats": [{"name": "cheat", "knows": ["schema"], "deviates": ["low_bits"]}]}
+    )
+    threat = plan.threats[0].threat()
+    assert threat.grants == (Schema(), LowBits())
+    assert threat.knowledge == (Schema().words,)
+    assert threat.summary.startswith("the active party that sets the low bits of its gradients, knowing ")
+
+
+def test_who_may_send_any_gradient_may_set_its_low_bits() -> None:
+    low, any_gradient = THREATS["active-low-bits"], THREATS["active-any-gradient"]
+    assert any_gradient.grant(LowBits) == AnyGradient()
+    assert low.grant(AnyGradient) is None
+    assert low.within(any_gradient)
+    assert not any_gradient.within(low)
+
+
+@pytest.mark.parametrize("protocols", [["logistic_regression"], ["decision_tree", "split_training"]])
+@pytest.mark.parametrize("threat", ["active-low-bits", {"name": "cheat", "deviates": ["any_gradient"]}])
+def test_a_threat_whose_messages_no_protocol_takes_is_refused(protocols: list, threat: object) -> None:
+    with pytest.raises(BadInput, match="makes a difference in secure_boost only, and the plan names"):
+        make_plan({"protocols": protocols, "threats": [threat]})
+    make_plan({"protocols": [*protocols, "secure_boost"], "threats": [threat]})
+
+
+def test_only_the_active_party_deviates() -> None:
+    with pytest.raises(BadInput, match="'deviates' is about the active party"):
+        make_plan({"protocols": "secure_boost", "threats": [{"name": "passive-training", "deviates": ["low_bits"]}]})
+
+
+def test_a_plan_that_names_no_threat_asks_of_secure_boost_who_hides_codes() -> None:
+    """Unless the plan's protocol hides one already."""
+    names = {
+        str(protocol): [threat.name for threat in make_plan({"protocols": [protocol]}).filled().threats]
+        for protocol in (
+            "secure_boost",
+            "logistic_regression",
+            {"name": "secure_boost", "settings": {"code": "magic_numbers"}},
+        )
+    }
+    assert list(names.values()) == [["active", "active-low-bits"], ["active"], ["active"]]
+    blinded = {"name": "secure_boost", "settings": {"blinding": True}}
+    for every in ({"defences": "sweep"}, {"effort": "thorough"}, {"protocols": [blinded]}):
+        asked = [threat.name for threat in make_plan({"protocols": "secure_boost"} | every).filled().threats]
+        assert asked[-2:] == ["active-low-bits", "active-any-gradient"], every

@@ -11,12 +11,15 @@ from plumbob.auditing.concluding.conclusion import conclude
 from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.execution_engines import run
-from plumbob.auditing.running.expand import defences_for
+from plumbob.auditing.running.expand import defences_for, untried
 from plumbob.auditing.running.open_data import open_source
 from plumbob.errors import BadInput
 from plumbob.report.answer import answers, how
 from plumbob.report.encryption import encryption
 from plumbob.report.page import About, render
+from plumbob.report.tables import settings_table
+from plumbob.report.terminal import attack_line
+from plumbob.scoring.column_ceiling import CEILING
 from plumbob.threats import THREATS
 from tests.report import samples
 
@@ -118,7 +121,9 @@ def test_bad_settings_of_training_are_refused(name: str, settings: dict, words: 
 
 @pytest.mark.parametrize("name", list(THREATS))
 def test_a_threat_with_a_key_changed_keeps_the_rest(name: str) -> None:
-    plan = make_plan({"data": "breast", "threats": [{"name": name, "auxiliary_rows": 20}]})
+    plan = make_plan(
+        {"data": "breast", "protocols": ["secure_boost"], "threats": [{"name": name, "auxiliary_rows": 20}]}
+    )
     changed, base = plan.threats[0].threat(), THREATS[name]
     assert (changed.corrupted, changed.colluding_all_but) == (base.corrupted, base.colluding_all_but)
     assert {type(g) for g in base.grants} <= {type(g) for g in changed.grants}
@@ -145,9 +150,19 @@ def test_the_weakest_threat_that_learns_as_much_is_named() -> None:
     found = run(plan, open_source(plan.data, 0))
     (one,) = encryption(found, answers(conclude(found)))
     assert "What the active party learns" in one.headline
+    silent = [
+        replace(f, score=replace(f.score, columns=[replace(c, claims=0, gain=0) for c in f.score.columns]))
+        for f in found
+    ]
+    concluded = conclude(attacked(silent))
+    assert how(answers(concluded)[0]) == "Found nothing to read: reverse sum."
+    assert attack_line(concluded.summaries[0]) == "reverse sum: found nothing to read"  # and not an error of 0
+    (row,) = settings_table(concluded.summaries[:1]).rows
+    assert row[3].shown == "–"
 
 
-def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> None:
+def test_where_nothing_was_encoded_attacks_on_codes_are_not_applicable() -> None:
+    """They would run on nothing and report no wrong bin, which reads as success."""
     settings = {"key_bits": 0, "trees": 1, "depth": 1}
     plan = make_plan(
         {
@@ -155,10 +170,15 @@ def test_an_attack_without_a_code_is_said_to_have_found_nothing_to_read() -> Non
             "unknown": [0.3],
             "protocols": [{"name": "secure_boost", "settings": settings}],
             "threats": ["active-training"],
-            "attacks": ["reverse_sum"],
             "trials": 1,
             "rows": 200,
         }
     ).filled()
-    found = run(plan, open_source(plan.data, 0))
-    assert how(answers(conclude(found))[0]) == "Found nothing to read: reverse sum."
+    assert {finding.attack for finding in run(plan, open_source(plan.data, 0))} == {"split_sides", CEILING}
+    title, needs = (
+        "secure_boost (key_bits=0, trees=1, depth=1)",
+        "an active party that sets the low bits of its gradients",
+    )
+    assert [one.words for one in untried(plan) if "chosen_gradients" not in one.what] == [
+        f"{name} on {title} is not applicable: it needs {needs}" for name in ("code_decoding", "reverse_sum")
+    ]

@@ -58,13 +58,13 @@ class CompleteRows(Attack):
     def __init__(self, *, trees: int = TREES) -> None:
         self.trees = whole("complete rows: trees", trees, 0, 1_000)
 
-    def why_not(self, protocol: str, threat: Threat) -> str | None:
+    def why_not(self, protocol: str, threat: Threat, sent: str | None = None) -> str | None:
         """Any message about rows will do; without complete rows there is nothing to learn from."""
         if threat.grant(AuxiliaryRows) is None and threat.grant(KnownPeople) is None:
-            return super().why_not(protocol, threat) or "needs complete rows"
+            return super().why_not(protocol, threat, sent) or "needs complete rows"
         if protocol in PREDICTED and not threat.active:
             return "needs messages about rows, and predictions send them to the active party only"
-        return super().why_not(protocol, threat)
+        return super().why_not(protocol, threat, sent)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         taught = lesson(view)

@@ -76,6 +76,17 @@ def sums_of(view: View, tree: int, *, nodes: bool) -> Iterator[NodeSums]:
             yield NodeSums(rows, hidden)
 
 
+def slots_of(view: View, tree: int) -> dict[str, tuple[list[int], list[int]]]:
+    """By party: the sums at a tree's root in the two slots of a plaintext, where the gradients' sums are if they were sent."""
+    layout, nodes = Layout.from_array(view.notes["layout"]), len(view.notes[f"nodes/{tree}"])
+    opened = {name.split("/", 2)[2]: view.notes[name] for name in view.notes if name.startswith(f"sums/{tree}/")}
+    return {
+        party: layout.sums(_by_node(note, nodes, layout.channels)[0].tolist())
+        for party, note in opened.items()
+        if party not in view.curious
+    }
+
+
 def _by_node(note: NDArray[np.uint8], nodes: int, channels: int) -> NDArray[np.object_]:
     return np.array(plain.integers(note), dtype=object).reshape(nodes, channels, -1)
 

@@ -20,8 +20,9 @@ from plumbob.attacks.sums.code_decoding import CodeDecoding
 from plumbob.attacks.sums.reverse_sum import ReverseSum
 from plumbob.errors import BadInput, boolean, one_of, whole
 from plumbob.federation import FloatArray, IntArray
+from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.setting_sources import ours, printed
-from plumbob.threats import AuxiliaryRows, View
+from plumbob.threats import AuxiliaryRows, LowBits, View
 
 Decoder = Literal["reverse_sum", "code_decoding"]
 Centre = Literal["middle", "median"]
@@ -40,8 +41,7 @@ class BinMapping(Attack):
     summary = "values in place of the bins that hidden codes reveal: bounds of the bins from a few rows of known values"
     paper = "weng2022"
     protocols = ("secure_boost",)
-    requires = (AuxiliaryRows,)
-    changes_messages = True
+    requires = (AuxiliaryRows, LowBits)
     workload = "loops"
     presets = {"median": {"centre": "median"}, "small": {"effort": 20}}
     sources = {
@@ -60,9 +60,14 @@ class BinMapping(Attack):
         self.effort = whole("bin mapping: effort", effort, 0, 40)
         self.ranks = boolean("bin mapping: ranks", ranks)
 
+    def sends(self) -> HiddenCode:
+        return self._reader().sends()
+
+    def _reader(self) -> ReverseSum | CodeDecoding:
+        return ReverseSum(effort=self.effort) if self.decoder == "reverse_sum" else CodeDecoding()
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        reader = ReverseSum(effort=self.effort) if self.decoder == "reverse_sum" else CodeDecoding()
-        orders = reader.run(view, rng).orders
+        orders = self._reader().run(view, rng).orders
         assert orders is not None
         if (orders.bins < 0).all():
             return nothing(view, "no code was hidden in the gradients, so no bin is known")

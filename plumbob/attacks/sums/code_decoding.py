@@ -12,25 +12,33 @@ import numpy as np
 from plumbob.attacks.base import Attack, Guess, Orders
 from plumbob.attacks.sums._exact_cover import Group
 from plumbob.attacks.sums._opened_sums import NodeSums, SummedColumn, columns_of, sums_of, trees_with
+from plumbob.errors import boolean
 from plumbob.federation import IntArray
-from plumbob.threats import View
+from plumbob.protocols.shared.hidden_codes import LabelledGroups
+from plumbob.threats import LowBits, View
 
 _REMEMBERED = 16  # groups; their lists of sets take megabytes
 
 
 class CodeDecoding(Attack):
-    """Reads `LabelledGroups`. With `nodes` the histograms of all nodes are used, else those of the roots only."""
+    """Sends and reads groups of `size` rows in digits of `width` bits; one row in one bit is exact. With `nodes` the histograms
+    of all nodes are used, else those of the roots only."""
 
     name = "code_decoding"
     identity = "CodeDecoding(nodes)"
     summary = "ours: decodes sums of hidden codes jointly over bins, nodes and trees into the bins of all rows"
     paper = "plumbob"
     protocols = ("secure_boost",)
-    changes_messages = True
+    requires = (LowBits,)
     workload = "loops"
 
-    def __init__(self, *, nodes: bool = True) -> None:
-        self.nodes = nodes
+    def __init__(self, *, nodes: bool = True, size: int = 1, width: int = 1) -> None:
+        self.nodes = boolean("code decoding: nodes", nodes)
+        code = LabelledGroups(size=size, width=width)
+        self.size, self.width = code.size, code.width
+
+    def sends(self) -> LabelledGroups:
+        return LabelledGroups(size=self.size, width=self.width)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         columns = columns_of(view)

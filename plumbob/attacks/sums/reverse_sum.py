@@ -1,5 +1,7 @@
 """Reverse sum (weng2022, Section 5): magic numbers below the gradients reveal which rows a bin's sum contains.
 
+Needs an active party that sets the low bits of its gradients: it writes a row's group and random bits there (Algorithm 1).
+
 A bin's sum of identifiers has, digit by digit, the number of its rows in each group. Where a group has none or all of its
 rows in the bin, that is the answer. Elsewhere the sum of the random bits decides among the choices: the bin with the fewest
 of them comes first, and rows that were given to a bin are gone for the others.
@@ -19,27 +21,52 @@ from plumbob.attacks.sums._opened_sums import columns_of, sums_of, trees_with
 from plumbob.bundle import Array
 from plumbob.errors import whole
 from plumbob.federation import IntArray
-from plumbob.setting_sources import ours
-from plumbob.threats import View
+from plumbob.protocols.shared.hidden_codes import Choice, MagicNumbers
+from plumbob.setting_sources import ours, printed
+from plumbob.threats import LowBits, View
 
 RowsOfAGroup = tuple[int, ...]  # rows of a group, by their places in the list of magic numbers
 
 
 class ReverseSum(Attack):
-    """The paper's attack on the sums at the root of each tree. It tries up to about 2^`effort` combinations for each bin."""
+    """The paper's attack on the sums at the root of each tree. It tries up to about 2^`effort` combinations for each bin.
+
+    Of the 960 bits below a gradient each supergroup has `random_bits`, and the identifiers have the rest.
+    """
 
     name = "reverse_sum"
     identity = "ReverseSum(effort)"
     summary = "magic numbers hidden in the gradients reveal which rows lie in which bin"
     paper = "weng2022"
     protocols = ("secure_boost",)
-    changes_messages = True
+    requires = (LowBits,)
     workload = "loops"
-    presets = {"small": {"effort": 20}}
-    sources = {"effort": ours("Section 5.1.3 searches for the combination that fits, and names no bound")}
+    presets = {"small": {"effort": 20}, "table_6": {"random_bits": 15}}
+    sources = {
+        "effort": ours("Section 5.1.3 searches for the combination that fits, and names no bound"),
+        "base": printed("Table 6 from 2 to 32: 2 finds every row that has a number"),
+        "supergroups": printed("Table 6: 2 and 4"),
+        "random_bits": printed("Algorithm 1, lines 5 and 11; the capacities of Table 6 are those of 15"),
+        "rows": printed("Section 5.1.2: sequentially; by distribution is the alternative that it names"),
+    }
 
-    def __init__(self, *, effort: int = 34) -> None:
+    def __init__(
+        self,
+        *,
+        effort: int = 34,
+        base: int = 2,
+        supergroups: int = 2,
+        random_bits: int = 30,
+        rows: Choice = "in_order",
+    ) -> None:
         self.effort = whole("reverse sum: effort", effort, 0, 40)
+        code = MagicNumbers.printed(base=base, supergroups=supergroups, random_bits=random_bits, rows=rows)
+        self.base, self.supergroups, self.random_bits, self.rows = base, supergroups, code.random_bits, rows
+
+    def sends(self) -> MagicNumbers:
+        return MagicNumbers.printed(
+            base=self.base, supergroups=self.supergroups, random_bits=self.random_bits, rows=self.rows
+        )
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         columns = columns_of(view)

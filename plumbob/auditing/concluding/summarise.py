@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from plumbob.attacks import attack_called
-from plumbob.auditing.concluding.judging import LIMIT, Verdict, judge_column, judge_label
+from plumbob.auditing.concluding.judging import LIMIT, SHARES, Verdict, judge_column, judge_label
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.running.finding import Finding
 from plumbob.kinds import COLUMNS
@@ -101,6 +101,11 @@ class Summary:
     def level(self) -> Level:
         """The worst level of any column."""
         return worst(verdict.level for verdict in self.verdicts)
+
+    @property
+    def silent(self) -> bool:
+        """Whether it claimed no branch and no bin: its error, the share of wrong claims, is no number then."""
+        return self.metric in SHARES and not self.claims
 
 
 def attacked(findings: Iterable[Finding]) -> list[Finding]:

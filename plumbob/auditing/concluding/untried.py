@@ -23,6 +23,19 @@ class Untried:
 
 
 @dataclass(frozen=True)
+class Inapplicable(Untried):
+    """An attack that reads what nobody of the plan sends."""
+
+    @property
+    def words(self) -> str:
+        """
+        >>> Inapplicable("reverse_sum on secure_boost", "it reads magic numbers, and nothing is hidden here").words
+        'reverse_sum on secure_boost is not applicable: it reads magic numbers, and nothing is hidden here'
+        """
+        return f"{self.what} is not applicable: {self.why}"
+
+
+@dataclass(frozen=True)
 class Gap:
     """A situation that a plan asks for and in which no attack was run."""
 

@@ -204,12 +204,12 @@ class _Shared:
         """The stages of some cases of a unit, as a `Workbench` goes through them."""
         protocol, pieces = unit.protocol.protocol(), []
         trained: set[object] = set()
-        placed: set[tuple[float | None, str]] = set()
+        placed: set[object] = set()
         seen: set[object] = set()  # whose ceilings are there
         title = unit.protocol.title
         for case in todo:
             size, defence = self._size(unit, case, total), case.defence
-            place = (case.unknown, defence.title)
+            place = case.place
             model = model_of(unit, case)
             if place not in placed and self.source.recorded is None:
                 placed.add(place)

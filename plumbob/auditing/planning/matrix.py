@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from plumbob.attacks import attacks
 from plumbob.auditing.concluding.summarise import group
@@ -70,19 +71,22 @@ def role(threat: Threat) -> str:
         return "passive parties together" if len(threat.colluding) > 1 else "a passive party"
     helpers = ["passive parties"] if threat.colluding or threat.colluding_all_but is not None else []
     helpers += ["the coordinator"] if threat.corrupted else []
-    return f"the active party with {' and '.join(helpers)}" if helpers else "the active party"
+    who = f"the active party with {' and '.join(helpers)}" if helpers else "the active party"
+    return f"{who} that {' and '.join(one.words for one in threat.deviations)}" if threat.deviations else who
 
 
-def row(protocol: str, threat: Threat, planned: bool = True) -> Row:
-    """Which attacks a threat can make on a protocol, and why not the others that work on it."""
+def row(protocol: str, threat: Threat, planned: bool = True, sent: str | None = None) -> Row:
+    """Which attacks a threat can make on a protocol, and why not the others that work on it; `sent` as for `why_not`."""
     able = {
-        name: attack.why_not(protocol, threat) for name, attack in attacks().items() if protocol in attack.protocols
+        name: attack.why_not(protocol, threat, sent)
+        for name, attack in attacks().items()
+        if protocol in attack.protocols
     }
     reasons = group(((why, name) for name, why in able.items() if why is not None), lambda pair: pair[0])
     return Row(
         threat=threat.name,
         role=role(threat),
-        knowledge=tuple(grant.words for grant in threat.grants),
+        knowledge=threat.knowledge,
         fits=tuple(name for name, why in able.items() if why is None),
         reasons=tuple((why, tuple(name for _, name in pairs)) for why, pairs in reasons.items()),
         planned=planned,
@@ -94,8 +98,12 @@ def matrix(
     protocols: Mapping[str, str] | None = None,
     threats: Iterable[Threat] = (),
     planned: Sequence[str] = (),
+    sent: Mapping[str, str | None] = MappingProxyType({}),
 ) -> list[Block]:
-    """A block for every protocol (title to name; all of them by default), with all threats and the given ones first."""
+    """A block for every protocol (title to name; all of them by default), with all threats and the given ones first.
+
+    Threats whose party sends what nobody would take in the protocol are left out, unless they are given.
+    """
     named = {threat.name: threat for threat in threats}
     every = [*named.values(), *(threat for threat in THREATS.values() if threat.name not in named)]
     titles = protocols if protocols is not None else {name: name for name in sorted(PROTOCOLS, key=phase)}
@@ -103,7 +111,11 @@ def matrix(
         Block(
             title,
             phase(name),
-            tuple(row(name, threat, not named or threat.name in named) for threat in every),
+            tuple(
+                row(name, threat, not named or threat.name in named, sent.get(title))
+                for threat in every
+                if threat.name in named or all(isinstance(one, PROTOCOLS[name].open_to) for one in threat.deviations)
+            ),
             tuple(planned),
         )
         for title, name in titles.items()
@@ -117,4 +129,5 @@ def of_plan(plan: Plan) -> list[Block]:
         titles,
         [part.threat() for part in plan.threats],
         list(dict.fromkeys(attack.name for attack in plan.fitting_attacks)),
+        {part.title: plan.sent(part) for part in plan.protocols},
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.chosen import AttackPlan, Chosen, Effort, Part, by_signature, unnamed
 from plumbob.auditing.planning.gate import Gate
+from plumbob.auditing.planning.threat_plan import ThreatPlan, check_deviations, usual_deviations
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import DEFENCES, Defence, defence_named
@@ -28,7 +28,6 @@ from plumbob.errors import BadInput
 from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.protocols.shared.hidden_codes import code_named
-from plumbob.threats import THREATS, AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox
 from plumbob.trust import Trust
 
 PATHS = ("file", "recorded", "model")  # keys that name files
@@ -138,61 +137,6 @@ class DataPlan(Part):
         return bool(self.parties) or self.pictures or self.recorded is not None
 
 
-class ThreatPlan(Part):
-    """Who is curious and what it knows: a built-in threat, modified by the given keys."""
-
-    name: str = "active"
-    colluding: tuple[str, ...] | None = None
-    knows: tuple[Literal["model", "schema"], ...] | None = None
-    auxiliary_rows: int | None = Field(default=None, ge=0)
-    auxiliary_from: Literal["training", "prediction"] | None = None
-    known_people: int | None = Field(default=None, ge=0)
-
-    def threat(self) -> Threat:
-        if self == ThreatPlan(name=self.name):
-            return THREATS.named(self.name)  # a bare name must be a known one
-        base = THREATS.get(self.name, THREATS["active"])
-        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows | KnownPeople)]
-        if self.knows is not None:
-            grants = [kind() for kind, word in _KNOWS.items() if word in self.knows]
-        rows = base.grant(AuxiliaryRows) if self.auxiliary_rows is None else None
-        rows = AuxiliaryRows(self.auxiliary_rows) if self.auxiliary_rows else rows
-        if self.auxiliary_from is not None:
-            if not isinstance(rows, AuxiliaryRows):
-                raise BadInput(
-                    f"threat '{self.name}': 'auxiliary_from' needs auxiliary rows; say how many ('auxiliary_rows')"
-                )
-            rows = replace(rows, predicted=self.auxiliary_from == "prediction")
-        grants += [rows] if rows is not None else []
-        people = base.grant(KnownPeople) if self.known_people is None else None
-        people = KnownPeople(self.known_people) if self.known_people else people
-        grants += [people] if people is not None else []
-        everyone_but = base.colluding_all_but if self.colluding is None else None
-        colluding = base.colluding if self.colluding is None else self.colluding
-        helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
-        helpers = " and ".join(filter(None, (helpers, "the coordinator" if base.corrupted else "")))
-        who = f"the active party with {helpers}" if helpers else "the active party"
-        if not base.active:
-            who = (
-                "the coordinator by itself"
-                if base.corrupted
-                else f"passive parties ({', '.join(colluding) or 'the first'})"
-            )
-        known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
-        return Threat(
-            self.name,
-            f"{who}, knowing {known}",
-            tuple(grants),
-            tuple(colluding),
-            everyone_but,
-            base.corrupted,
-            base.active,
-        )
-
-
-_KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
-
-
 class ProtocolPlan(Chosen):
     """A protocol and its settings; or an existing model, with its file and its input columns in order."""
 
@@ -279,6 +223,7 @@ class Plan(Part):
     attack_memory_mb: int | None = Field(default=None, ge=1, strict=True)
     gate: str | None = None
     purpose: str | None = Field(default=None, max_length=2_000)  # what the federation is for; the assessment repeats it
+    _recorded_sent: str = ""  # what the active party of a recorded run hid in its messages
     _recorded_under: tuple[str, ...] = ()  # defences of a recorded run, which the run says and no plan
 
     @field_validator("unknown")
@@ -301,6 +246,8 @@ class Plan(Part):
         for defence in self.defences:
             defence.defence()
         check_gate(self)
+        if self.data.recorded is None:
+            check_deviations(self.threats, [protocol.protocol() for protocol in self.protocols])
         for kind, chosen in (("protocol", self.protocols), ("defence", self.defences), ("attack", self.attacks or ())):
             titles = [part.title for part in chosen]
             if len(set(titles)) < len(titles):
@@ -331,7 +278,7 @@ class Plan(Part):
             if not right:
                 raise ValueError(f"a recorded run is audited unchanged, so '{key}' cannot be combined with 'recorded'")
 
-    def of_recording(self, protocol: str, defences: tuple[str, ...] = ()) -> Plan:
+    def of_recording(self, protocol: str, defences: tuple[str, ...] = (), sent: str = "") -> Plan:
         """The same plan for a recorded run of that protocol under these defences, with the applicable threat if it names none."""
         if "protocols" in self.model_fields_set and [part.title for part in self.protocols] != [protocol]:
             named = ", ".join(part.title for part in self.protocols)
@@ -339,8 +286,17 @@ class Plan(Part):
         usual = ThreatPlan(name="active-training" if PROTOCOLS[protocol].phase == "training" else "active")
         threats = self.threats if "threats" in self.model_fields_set else (usual,)
         made = self.model_copy(update={"protocols": (ProtocolPlan(name=protocol),), "threats": threats})
-        made._recorded_under = defences
+        made._recorded_under, made._recorded_sent = defences, sent
+        check_deviations(made.threats, [made.protocols[0].protocol()])
         return made
+
+    def sent(self, protocol: ProtocolPlan) -> str | None:
+        """The kind of what the active party sends that the protocol does not ask for, "" for nothing; None: whatever an attack
+        brings, where the threat lets it."""
+        if self.data.recorded is not None:
+            return self._recorded_sent
+        code = protocol.protocol().sent
+        return None if code is None else code.kind
 
     def in_place(self, defence: DefencePlan) -> tuple[str, ...]:
         """Names of the defences that are in place where the plan tries this one, as far as attackers can know."""
@@ -354,6 +310,9 @@ class Plan(Part):
         if self.data.given:
             values.pop("unknown")
         silent = {key: value for key, value in values.items() if getattr(self, key) is None}
+        if "threats" not in self.model_fields_set:
+            deviations = usual_deviations((part.protocol() for part in self.protocols), self.effort == "thorough")
+            silent |= {"threats": (*self.threats, *deviations)} if deviations else {}
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
 
     def swept(self) -> Plan:
@@ -369,7 +328,8 @@ class Plan(Part):
         usual = [name for phase, names in sweep.THREATS.items() if phase in phases for name in names]
         given = self.threats if "threats" in self.model_fields_set else ()
         there = {part.name for part in given}
-        threats = (*given, *(ThreatPlan(name=name) for name in usual if name not in there))
+        added = (*(ThreatPlan(name=name) for name in usual), *usual_deviations(protocols, every=True))
+        threats = (*given, *(part for part in added if part.name not in there))
         dealt = self.unknown is None and not self.data.given
         unknown = sweep.UNKNOWN if dealt else self.unknown
         trained = tuple(part.in_sweep() for part in self.protocols)

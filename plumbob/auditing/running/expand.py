@@ -16,7 +16,7 @@ from itertools import product
 
 from plumbob import __version__, bundle
 from plumbob.attacks import Attack, attacks
-from plumbob.auditing.concluding.untried import Gap, Untried
+from plumbob.auditing.concluding.untried import Gap, Inapplicable, Untried
 from plumbob.auditing.planning.chosen import AttackPlan
 from plumbob.auditing.planning.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.auditing.planning.sweep import fits, in_training, points
@@ -50,11 +50,17 @@ class Case:
     defence: DefencePlan
     threat: Threat
     attack: AttackPlan | None  # None: no attack, but what could be learnt
+    sent: str = ""  # what the attack's party sends that the protocol does not ask for
 
     @property
     def title(self) -> str:
         """How a finding names the attack."""
         return CEILING if self.attack is None else self.attack.title
+
+    @property
+    def place(self) -> tuple[float | None, str, str]:
+        """Cases of one unit that are found in the same transcript have the same."""
+        return self.unknown, self.defence.title, self.sent
 
     @property
     def remaining(self) -> Threat:
@@ -79,8 +85,8 @@ def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
 
 
 def untried(plan: Plan) -> list[Untried]:
-    """Defences that could not be measured on a protocol, and why."""
-    notes = []
+    """Defences that could not be measured on a protocol, attacks that read what nobody sends there, and why."""
+    notes: list[Untried] = [*inapplicable(plan)]
     for protocol in plan.protocols:
         fitting = [defence.title for defence in defences_for(plan, protocol)]
         attacked = {case.defence.title for case in attack_cases(plan, Unit(protocol, 0))}
@@ -101,6 +107,19 @@ def untried(plan: Plan) -> list[Untried]:
     return notes
 
 
+def inapplicable(plan: Plan) -> list[Inapplicable]:
+    """Attacks whose party does not follow the protocol, where no threat of the plan lets it; once, whatever their settings."""
+    notes = {}
+    for protocol, one in product(plan.protocols, plan.fitting_attacks):
+        attack = one.attack()
+        if attack.deviates() and protocol.name in attack.protocols:
+            why = [attack.why_not(protocol.name, part.threat(), plan.sent(protocol)) for part in plan.threats]
+            if None not in why:
+                what = f"{one.name} on {protocol.title}"
+                notes[what] = Inapplicable(what, f"it {next(filter(None, why))}")
+    return list(notes.values())
+
+
 def gaps(plan: Plan) -> list[Gap]:
     """Situations of a plan in which no attack applies, and why: nothing is known of them."""
     found = []
@@ -112,28 +131,30 @@ def gaps(plan: Plan) -> list[Gap]:
                 continue
             threat = defence.defence().threat(chosen.threat())
             stronger = [n for (d, n), other in measured.items() if d == defence.title and threat.within(other)]
-            silent = protocol.protocol().phase == "prediction" and not threat.active and not threat.corrupted
-            why = _why_none(protocol, threat)
+            kind = protocol.protocol()
+            silent = kind.phase == "prediction" and not threat.active and not threat.corrupted
+            idle = not all(isinstance(one, kind.open_to) for one in threat.deviations)
+            why = _why_none(plan, protocol, threat)
             if silent:
                 why = "a passive party gets no message about other parties' rows"
             elif stronger:
                 why = f"covered by {stronger[0]}, whose attacker sees the same and knows no less: this one cannot learn more"
             covered = stronger[0] if stronger and not silent else ""
-            meaningful = not silent and not stronger
+            meaningful = not (silent or stronger or idle)
             found.append(
                 Gap(protocol.title, chosen.name, defence.title, why, meaningful=meaningful, covered_by=covered)
             )
     return found
 
 
-def _why_none(protocol: ProtocolPlan, threat: Threat) -> str:
+def _why_none(plan: Plan, protocol: ProtocolPlan, threat: Threat) -> str:
     """What keeps the attacks that work on a protocol from a threat."""
     able = [attack for attack in attacks().values() if protocol.name in attack.protocols]
-    kind = protocol.protocol()
+    kind, sent = protocol.protocol(), plan.sent(protocol)
     reasons = [
         why
         for attack in able
-        if (why := attack.why_not(protocol.name, threat) or attack.why_not_here(kind, threat)) is not None
+        if (why := attack.why_not(protocol.name, threat, sent) or attack.why_not_here(kind, threat)) is not None
     ]
     if not able:
         return "no attack works on this protocol"
@@ -149,14 +170,24 @@ def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
     found, every = [], [(one, one.attack()) for one in plan.fitting_attacks]
     kind = None if plan.data.recorded else unit.protocol.protocol()  # of a recorded run the settings are not known
-    for unknown, defence, named in product(plan.unknown or (None,), defences_for(plan, unit.protocol), plan.threats):
-        threat = named.threat()
-        remaining, known = defence.defence().threat(threat), plan.in_place(defence)
-        fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining) is None]
-        fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
-        found += [Case(unknown, defence, threat, one) for one in attackers(fitting, known)]
-        found += [Case(unknown, defence, threat, None)] if plan.ceiling else []
+    for unknown, defence in product(plan.unknown or (None,), defences_for(plan, unit.protocol)):
+        here: list[Case] = []
+        for threat in (named.threat() for named in plan.threats):
+            remaining, known = defence.defence().threat(threat), plan.in_place(defence)
+            sent = plan.sent(unit.protocol)
+            fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining, sent) is None]
+            fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
+            here += [Case(unknown, defence, threat, one, _brought(one, sent)) for one in attackers(fitting, known)]
+            here += [Case(unknown, defence, threat, None)] if plan.ceiling else []
+        places = list(dict.fromkeys(case.sent for case in here))
+        found += sorted(here, key=lambda case: places.index(case.sent) if case.sent else -1)  # honest runs first
     return found
+
+
+def _brought(attack: AttackPlan, sent: str | None) -> str:
+    """What an attack's party sends that the protocol does not ask for; nothing where that is settled otherwise."""
+    code = attack.attack().sends() if sent is None else None
+    return "" if code is None else repr(code)
 
 
 def attackers(fitting: Sequence[tuple[AttackPlan, Attack]], defences: Sequence[str]) -> list[AttackPlan]:

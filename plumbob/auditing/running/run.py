@@ -29,7 +29,7 @@ from plumbob.auditing.running.isolation.limits import Allowance, Limits
 from plumbob.auditing.running.open_data import Source
 from plumbob.bundle import Array
 from plumbob.defences import Defence
-from plumbob.errors import Unfit
+from plumbob.errors import BadInput, Unfit
 from plumbob.federation import Federation, IntArray, halves
 from plumbob.os_specific import peak_mb
 from plumbob.protocols import TrainingProtocol
@@ -108,7 +108,7 @@ class Workbench:
         self.acquainted = others[len(others) - known :]  # complete rows of the prediction set, and no target
         self.rows = np.sort(others[: len(others) - known][: plan.rows])
         self._models: dict[str, tuple[Model, float]] = {}
-        self._last: tuple[tuple[float | None, str], _Run] | None = None
+        self._last: tuple[object, _Run] | None = None
         self._ceilings: dict[tuple[str, ...], Score] = {}  # of the last transcript, by who is curious
 
     def log(self, case: Case) -> Transcript:
@@ -117,7 +117,8 @@ class Workbench:
 
     def finding(self, case: Case, name: str, show: Show | None = None, allowance: Allowance | None = None) -> Finding:
         """The finding of one case, under the key it goes by. `show` gets what a finding with pictures was made from."""
-        done = self._run(case)
+        refused = self._refused(case)
+        done = self._run(replace(case, sent="") if refused else case)
         words, unaware = draws(self.plan, self.digest, self.unit, case), tuple[str, ...]()
         if case.attack is None:
             view, judged, tried = self._ceiling(case, done.log)
@@ -125,7 +126,11 @@ class Workbench:
         else:
             view = cut(done.log, case.remaining, self.source.trust)
             limits = (allowance or Allowance()).limits(len(view.own))
-            tried = _attempt(self.plan, self.unit, case, view, seeded(self.plan.seed, "attack", words), limits)
+            tried = (
+                _never(refused)
+                if refused
+                else _attempt(self.plan, self.unit, case, view, seeded(self.plan.seed, "attack", words), limits)
+            )
             guess = tried.guess or nothing(view, tried.failed)
             unaware = case.attack.attack().unaware_of(view.defence.names)
             judged = score(guess, truth_of(done.log, view), view, generator(self.plan.seed, "score", words))
@@ -193,11 +198,20 @@ class Workbench:
         assert case.attack is not None  # of a ceiling there is no guess
         return case.attack.attack().run(view, generator(self.plan.seed, "attack", words))
 
+    def _refused(self, case: Case) -> str:
+        """Why what an attack's party would send cannot be sent, such as a code that is longer than a plaintext; else empty."""
+        if not case.sent or self.source.recorded is not None:
+            return ""
+        try:
+            _as_sent(training(self.unit.protocol.protocol()), case).ready(len(self.train[: self.plan.rows]))
+        except BadInput as error:
+            return str(error)
+        return ""
+
     def _run(self, case: Case) -> _Run:
-        place = (case.unknown, case.defence.title)
-        if self._last is None or self._last[0] != place:
+        if self._last is None or self._last[0] != case.place:
             self._last, self._ceilings = None, {}  # one transcript at a time: it may be large
-            self._last = (place, self._transcript(case))
+            self._last = (case.place, self._transcript(case))
         return self._last[1]
 
     def _transcript(self, case: Case) -> _Run:
@@ -209,7 +223,7 @@ class Workbench:
         defence = case.defence.defence()
         protocol = defence.protect(self.unit.protocol.protocol()).trusting(self.source.trust)
         if protocol.phase == "training":
-            return self._trained(training(protocol), federation)
+            return self._trained(_as_sent(training(protocol), case), federation)
         told = facing(plan, defence, federation.rows(self.train))
         return self._predicted(predicting(protocol), told, federation, order)
 
@@ -273,6 +287,17 @@ class Workbench:
             self._models[trained] = _timed(lambda: protocol.fit(values[self.train], label, classes, rng))
         model, seconds = self._models[trained]
         return model.reordered(order), seconds
+
+
+def _as_sent(protocol: TrainingProtocol, case: Case) -> TrainingProtocol:
+    """The protocol with a party that sends what the attack brings, where it brings anything."""
+    code = case.attack.attack().sends() if case.sent and case.attack is not None else None
+    return protocol if code is None else protocol.deviating(code)
+
+
+def _never(why: str) -> Attempt:
+    """An attack that could not be made."""
+    return Attempt(None, why, "", "", 0.0, peak_mb(), "")
 
 
 def _recorded(log: Transcript) -> _Run:

@@ -63,18 +63,14 @@ def model_of(unit: Unit, case: Case) -> object:
     protocol, defence = unit.protocol.protocol(), case.defence.defence()
     defended = defence.protect(protocol)
     if defended.phase == "training":
-        return _place(case)
+        return case.place
     return repr(defended), case.unknown if predicting(defended).by_party else None
-
-
-def _place(case: Case) -> object:
-    return case.unknown, case.defence.title
 
 
 def _cut(todo: Todo, most: float) -> Iterator[Todo]:
     """Between transcripts, into parts of at most so many cases where a single transcript has not more."""
     part: Todo = ()
-    for _, group in groupby(todo, key=lambda one: _place(one[0])):
+    for _, group in groupby(todo, key=lambda one: one[0].place):
         place = tuple(group)
         if part and len(part) + len(place) > most:
             yield part

@@ -51,7 +51,9 @@ class Extras:
         if self.transcripts is None:
             return None
         share = "parties" if case.unknown is None else f"{case.unknown:g}"
-        return transcript_path(self.transcripts, f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}")
+        name = f"{unit.protocol.title}-{share}-{case.defence.title}-{unit.trial}"
+        name += f"-{case.title}" if case.sent else ""  # where the attack's party does not follow the protocol
+        return transcript_path(self.transcripts, name)
 
     def show(self, name: str, log: Transcript, view: View, guess: Guess) -> None:
         """Draw the picture of a finding that has one."""

@@ -3,6 +3,7 @@
 from plumbob.papers.ours import (
     averaged_noise,
     ceilings,
+    deviating,
     fake_candidates,
     first_checks,
     guarded_sums,
@@ -35,5 +36,6 @@ PARTS = (
     trained_models,
     fake_candidates,
     first_checks,
+    deviating,
 )
 __all__ = ["PARTS"]

@@ -1,9 +1,8 @@
 """weng2022, Section 5 and half of Section 6: the reverse sum attack on SecureBoost.
 
 Grids run without encryption (key_bits=0), which changes no sum; W7 and W10 have a setting each with real ciphertexts of
-1,024 bits. Success is the share of rows with a code whose bin is found exactly. Magic numbers have Table 6's capacities and
-30 random bits for each supergroup, as in Algorithm 1; both together do not fit below a gradient in 1,024 bits, so what runs
-under a real key has the random bits that fit.
+1,024 bits. Success is the share of rows with a code whose bin is found exactly. Magic numbers are those of Algorithm 1, lines 5
+to 12: 30 random bits for each supergroup, identifiers in what they leave of 960. W7 also has Table 6's capacities.
 """
 
 from __future__ import annotations
@@ -44,10 +43,22 @@ from plumbob.transcript import COORDINATOR, Transcript
 
 CODE_BASES = {"smoke": (2, 4, 8), "paper": (2, 4, 8, 16, 32)}
 SUPERGROUPS = (2, 4)
+PRINTED_CAPACITY = {2: 1_860, 4: 1_888}  # Table 6 at base 2, by supergroups
 KNOWN_ROWS = (5, 10, 20, 40, 80, 160, 320)
 
 
 def _magic(base: int, supergroups: int) -> MagicNumbers:
+    """Algorithm 1: what the attack sends by default."""
+    return ReverseSum(base=base, supergroups=supergroups).sends()
+
+
+def _of_table_6(base: int, supergroups: int) -> MagicNumbers:
+    """The capacities of Table 6, with the random bits that 960 leave beside them."""
+    return MagicNumbers(base=base, supergroups=supergroups)
+
+
+def _too_long(base: int, supergroups: int) -> MagicNumbers:
+    """The capacities of Table 6 and Algorithm 1's random bits, which together have no room in 960."""
     return MagicNumbers(base=base, supergroups=supergroups, random_bits=30)
 
 
@@ -58,7 +69,7 @@ def _one_tree(code: HiddenCode | None, **settings: object) -> SecureBoost:
 
 
 def distributions(scale: Scale, seed: int) -> CheckResult:
-    """W5: four distributions, bases and supergroups."""
+    """W5: four distributions, bases and supergroups; base 2 and 4 once more with rows chosen by distribution."""
     rows, bases = WENG_ROWS[scale], CODE_BASES[scale] if scale == "paper" else (2, 4)
     measured: dict[str, object] = {}
     answers, figures = [], []
@@ -72,6 +83,11 @@ def distributions(scale: Scale, seed: int) -> CheckResult:
             curves.append(Curve(f"k = {k}", [float(b) for b in bases], rates))
             measured[f"{name}, k={k}"] = rates
             answers.append(min(rates) > 0.95)
+        spread = [ReverseSum(base=b, rows="by_distribution").sends() for b in (2, 4)]
+        parties = synthetic(name, rows, seed)
+        measured[f"{name}, k=2, rows by distribution, b=2 and 4"] = [
+            float(attacked(parties, _one_tree(code), ReverseSum(), seed).success[0]) for code in spread
+        ]
         figures.append(ClaimFigure(name, "base", "success rate", curves))
     why = (
         "holds at base 2 for every distribution; at larger bases a digit only counts rows, and with few bins (Bernoulli) no "
@@ -117,42 +133,67 @@ def numbers_of_bins(scale: Scale, seed: int) -> CheckResult:
 
 
 def capacities(scale: Scale, seed: int) -> CheckResult:
-    """W7: Table 6, and base 2 once more with real ciphertexts of 1,024 bits."""
+    """W7: Table 6, with Algorithm 1's code and with the one that has the table's capacities, both within 960 bits."""
     parties = credit(scale, seed)
-    rows = len(parties[0])
     measured: dict[str, object] = {}
-    answers, curves, found = [], [], []
-    for k in SUPERGROUPS:
-        shares, cracked = [], []
-        for base in CODE_BASES[scale]:
-            run = attacked(parties, _one_tree(_magic(base, k)), ReverseSum(), seed)
-            coded = min(rows, _magic(base, k).capacity(2))
-            measured[f"b={base}, k={k}"] = f"{coded:,} coded, {_span(run.right)} right, {_percent(run.success)}"
-            shares.append(float(run.success.mean()))
-            cracked.append(float(run.right.mean()))
-            if base == 2:
-                answers += [coded == {2: 1_860, 4: 1_888}[k], bool((run.success == 1).all())]
-        curves.append(Curve(f"k = {k}", [float(b) for b in CODE_BASES[scale]], shares))
-        found.append((shares, cracked))
-        measured[f"k={k}, success by base"] = [round(value, 4) for value in shares]
-        measured[f"k={k}, rows found by base"] = [round(value) for value in cracked]
-    by_base = [(np.diff(shares) < 0).all() and (np.diff(cracked) > 0).all() for shares, cracked in found]
-    by_k = all(few[1][i] <= more[1][i] for few, more in pairwise(found) for i in range(len(few[1])))
-    measured["a larger base: lower rate, more rows"], measured["more supergroups: more rows"] = all(by_base), by_k
-    if scale == "paper":
-        answers += [all(by_base), by_k]
-    small = parties[0].rows(np.arange(400 if scale == "smoke" else rows)), parties[1]
-    real = attacked(small, _one_tree(MagicNumbers(), key_bits=1_024), ReverseSum(), seed)
+    answers, curves = [], []
+    for words, made in (("Algorithm 1", _magic), ("Table 6", _of_table_6)):
+        trends = []
+        for k in SUPERGROUPS:
+            runs = [attacked(parties, _one_tree(made(b, k)), ReverseSum(), seed) for b in CODE_BASES[scale]]
+            for base, run in zip(CODE_BASES[scale], runs, strict=True):
+                told = f"{run.coded:,} coded, {_span(run.right)} right, {_percent(run.success)}"
+                measured[f"{words}, b={base}, k={k}"] = told
+            shares, found = ([float(part.mean()) for part in parts] for parts in _success(runs))
+            measured[f"{words}, k={k}, success by base"] = [round(share, 4) for share in shares]
+            measured[f"{words}, k={k}, rows found by base"] = [round(rows) for rows in found]
+            curves.append(Curve(f"{words}, k = {k}", [float(b) for b in CODE_BASES[scale]], shares))
+            wanted = min(len(parties[0]), PRINTED_CAPACITY[k] if made is _of_table_6 else _magic(2, k).capacity(2))
+            answers += [runs[0].coded == wanted, bool((runs[0].success == 1).all())]
+            trends.append((shares, found))
+        by_base = all((np.diff(shares) < 0).all() and (np.diff(found) > 0).all() for shares, found in trends)
+        by_k = all(few[1][i] <= more[1][i] for few, more in pairwise(trends) for i in range(len(few[1])))
+        measured[f"{words}, a larger base: lower rate, more rows"] = by_base
+        measured[f"{words}, more supergroups: more rows"] = by_k
+        answers += [by_base, by_k] if scale == "paper" else []
+    measured |= _features_0_and_4(parties, seed)
+    real_rows = 400 if scale == "smoke" else len(parties[0])
+    small = parties[0].rows(np.arange(real_rows)), parties[1]
+    real = attacked(small, _one_tree(_magic(2, 2), key_bits=1_024), ReverseSum(), seed)
     measured["b=2, k=2, real ciphertexts of 1,024 bits"] = f"{real.coded:,} coded, {_percent(real.success)}"
     answers.append(bool((real.success == 1).all()))
-    expected = "1,860 and 1,888 rows at 100 % at base 2; every larger base lowers the rate and finds more rows, so do supergroups"
+    expected = (
+        "1,860 and 1,888 rows (by Algorithm 1: 1,800 and 1,680) at 100 % at base 2; every larger base lowers the rate and finds "
+        "more rows, so do supergroups"
+    )
     why = (
-        "capacities follow from 15 random bits for each supergroup within 960 (4 for b=2, k=4), not from Algorithm 1 as "
-        "printed; the rows that base 32 finds more of lie in columns of few bins, where naming the fullest bin finds as many"
+        "Table 6's capacities follow from 15 random bits for each supergroup within 960 (4 for b=2, k=4), not from the 30 of "
+        "Algorithm 1; the rows that base 32 finds more of lie in columns of few bins, where naming the fullest bin finds as many"
     )
     return CheckResult(
         every(answers), measured, expected, 1, why, (ClaimFigure("credit", "base", "success rate", curves),)
     )
+
+
+def _success(runs: list[CodedRun]) -> tuple[list[FloatArray], list[IntArray]]:
+    """By run: the share of coded rows found in each column, and their number."""
+    return [run.success for run in runs], [run.right for run in runs]
+
+
+def _features_0_and_4(parties: tuple[Federation, Federation], seed: int) -> dict[str, object]:
+    """The two columns that Table 6 has at 100 % for b = 4, k = 4, with either code and either choice of rows."""
+    found: dict[str, object] = {}
+    for words, code in (
+        ("Algorithm 1, rows in order", _magic(4, 4)),
+        ("Algorithm 1, rows by distribution", ReverseSum(base=4, supergroups=4, rows="by_distribution").sends()),
+        ("Table 6", _of_table_6(4, 4)),
+        ("30 random bits and Table 6's capacity, which takes 1,020 bits", _too_long(4, 4)),
+    ):
+        run = attacked(parties, _one_tree(code), ReverseSum(), seed)
+        found[f"FID 0 and 4 at b=4, k=4 (100 % in the paper): {words}"] = [
+            round(float(run.success[j]), 4) for j in (0, 4)
+        ]
+    return found
 
 
 @lru_cache(maxsize=4)

@@ -2,7 +2,8 @@
 
 From high to low: g (a slot wide enough for the sum over all rows, with its sign), h beside it if both are packed into one
 plaintext, and `low` bits below the gradients' precision. Honest parties leave those empty. An active party that does not
-can write a code there: the sums of its gradients stay what they were, and carry the sums of its codes along.
+can write a code there: the sums of its gradients stay what they were, and carry the sums of its codes along. One that sends no
+gradients at all has the slots as well.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +26,9 @@ FLOAT_FRACTION_BITS = 53  # bits after the binary point of a gradient: a float's
 class HiddenCode(Identified, ABC):
     """What an active party adds to its gradients, below their precision."""
 
+    kind: ClassVar[str]  # in words
+    noted_as: ClassVar[str]  # how the active party's notes of a tree call it
+
     @property
     @abstractmethod
     def bits(self) -> int:
@@ -31,9 +36,14 @@ class HiddenCode(Identified, ABC):
 
     @abstractmethod
     def codes(
-        self, tree: int, rows: IntArray, channels: int, rng: np.random.Generator
+        self, tree: int, rows: IntArray, channels: int, rng: np.random.Generator, gradients: IntArray | None = None
     ) -> tuple[list[dict[int, int]], dict[str, Array]]:
-        """For each plaintext of a row ({row: code}), and what the active party has to remember to read the sums."""
+        """For each plaintext of a row ({place among the rows: code}), and what the active party has to remember to read the
+        sums. `gradients` are those of the rows, for codes that choose rows by them."""
+
+    def instead(self, tree: int, rows: IntArray, layout: Layout) -> tuple[Array, Array, dict[str, Array]] | None:
+        """What is sent in place of the rows' g and h, and what to remember of it; None where their gradients are sent."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Layout:
             )
         return cls(lowest, guard if low else 0, fine, fine + above, packed)
 
-    def plaintexts(self, first: IntArray, second: IntArray, codes: Sequence[dict[int, int]]) -> list[list[int]]:
+    def plaintexts(self, first: Array, second: Array, codes: Sequence[dict[int, int]]) -> list[list[int]]:
         """One list for each channel."""
         pairs = zip(first.tolist(), second.tolist(), strict=True)
         if self.packed:

@@ -51,19 +51,21 @@ class SharedIndicatorRun(BoostingRun):
 
     def _send_gradients(
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
-    ) -> None:
+    ) -> bool:
         total, active = len(first), self.federation.active
         if not self._bins:
             for name, bins in self._columns():
                 places = [bins.places[:, [j]] == np.arange(count) for j, count in enumerate(bins.counts.tolist())]
                 self._bins[name] = self._deal(tree, name, np.hstack(places).astype(np.int64).astype(object))
         self._gradients = []
-        for channel in self._plaintexts(tree, first, second, rows, rng):
+        made, telling = self._plaintexts(tree, first, second, rows, rng)
+        for channel in made:
             everyone = [0] * total
             for row, number in zip(rows.tolist(), channel, strict=True):
                 everyone[row] = number
             self._gradients.append(self._deal(tree, active, limbs_of(everyone)))
         self._nodes = {0: [np.ones((total, 1), dtype=object)] * len(self.servers)}
+        return telling
 
     def _sums(self, tree: int, node: int, rows: IntArray) -> dict[str, Channels]:
         """The opened sums of all parties' columns, the active party's own among them: it does not know the rows either."""
@@ -84,6 +86,8 @@ class SharedIndicatorRun(BoostingRun):
         self, worth: Worth, rows: IntArray, first: IntArray, second: IntArray, sums: dict[str, Channels]
     ) -> tuple[str, Split | None]:
         active = self.federation.active
+        if not sums:  # the active party sent other numbers than gradients, and knows no node's rows to split by itself
+            return active, None
         best, owner = worth.split(Histogram(self.own.counts, *self.layout.sums(sums[active]))), active
         for name, party in self.passive.items():
             found = worth.split(Histogram(party.bins.counts, *self.layout.sums(sums[name])))

@@ -13,8 +13,8 @@ point `histograms` switch on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from plumbob.bundle import Array
 from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
+from plumbob.grants import LowBits
 from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms, KnownSharedIndicators
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.shared import histogram_boosting as boosting
@@ -37,7 +38,8 @@ from plumbob.protocols.shared.histogram_boosting import (
     Worth,
 )
 from plumbob.protocols.shared.trees import DEEPEST, LEAF
-from plumbob.protocols.sums._histogram_noise import check_together, laplace, noise_scales, room_for_noise
+from plumbob.protocols.sums._boosting_party import PassiveParty
+from plumbob.protocols.sums._histogram_noise import check_together, noise_scales, room_for_noise
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
@@ -76,6 +78,7 @@ class SecureBoost(TrainingProtocol):
     masked_messages = ("shares",)
     roles = ("active", "passive")
     parts = ("histograms",)
+    open_to = (LowBits,)
 
     def __init__(
         self,
@@ -129,21 +132,37 @@ class SecureBoost(TrainingProtocol):
         self.shared_indicators = boolean("secure boost: shared_indicators", shared_indicators)
         check_together(self.epsilon, self.budget, self.blinding, self.shared_indicators)
 
+    @property
+    def sent(self) -> HiddenCode | None:
+        return self.code
+
+    def deviating(self, sent: HiddenCode) -> SecureBoost:
+        other = copy.copy(self)
+        other.code = sent
+        return other
+
+    def ready(self, rows: int) -> None:
+        self._layout(1.0, rows, plain.room(self.key_bits))
+
+    def _layout(self, largest: float, rows: int, room: int) -> Layout:
+        return Layout.fitting(
+            room=room,
+            precision=self.precision,
+            low=self.code.bits if self.code else 0,
+            guard=2 + (self.depth + 1).bit_length(),
+            largest=largest,
+            rows=rows,
+            packed=self.packed,
+        )
+
     def train(self, federation: Federation, others: Federation, rng: np.random.Generator) -> Transcript:
         label = boosting.target(self.loss, federation.label, len(federation.classes))
         log = opened(self.name, federation, others)
         key = plain.key_pair(self.key_bits)
         start = float(label.mean()) if self.loss == "squared" else 0.0
         largest = float(np.abs(label - start).max()) * 2 + 1 if self.loss == "squared" else 1.0
-        layout = Layout.fitting(
-            room=key.public.largest.bit_length() - 1,
-            precision=self.precision,
-            low=self.code.bits if self.code else 0,
-            guard=2 + (self.depth + 1).bit_length(),
-            largest=largest,
-            rows=len(label) + room_for_noise(self, federation, largest),
-            packed=self.packed,
-        )
+        noisy = len(label) + room_for_noise(self, federation, largest)
+        layout = self._layout(largest, noisy, key.public.largest.bit_length() - 1)
         note(log, federation.active, "layout", layout.array())
         if self.blinding:
             KnownDefences.of(KnownBlinding()).seal(log)
@@ -201,7 +220,7 @@ class SecureBoost(TrainingProtocol):
         layout: Layout,
         largest: float,
         rng: np.random.Generator,
-    ) -> _Passive:
+    ) -> PassiveParty:
         bins = Bins.of(party.values, self.bins, self.binning)
         log.seal(party.name, "bins", bins.places)
         for column, ends in enumerate(bins.edges):
@@ -211,46 +230,7 @@ class SecureBoost(TrainingProtocol):
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
         scales = noise_scales(self, len(party.columns), largest)
         # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
-        return _Passive(party, bins, key.public, layout, scales, self.blinding, rng.bytes, rng)
-
-
-@dataclass
-class _Passive:
-    """A passive party at work: its bins, and the ciphertexts of the tree that is being grown."""
-
-    party: Party
-    bins: Bins
-    public: plain.AnyPublicKey
-    layout: Layout
-    scales: tuple[float, float]  # of Laplace noise on the sums of g and of h, for differential privacy
-    blinding: bool
-    draw: Callable[[int], bytes]
-    rng: np.random.Generator
-    _batches: list[plain.Batch] = field(default_factory=list)
-    _place: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # of each row among the ciphertexts
-
-    def take(self, rows: IntArray, payloads: list[Array]) -> None:
-        self._batches = [self.public.ciphertexts(payload) for payload in payloads]
-        self._place = np.full(len(self.party.values), -1)
-        self._place[rows] = np.arange(len(rows))
-
-    def sums(self, rows: IntArray) -> Array:
-        """Channel by channel, column by column, bin by bin."""
-        made = []
-        for batch in self._batches:
-            chosen = batch[self._place[rows]]
-            made += [
-                chosen.bin_sums(self.bins.places[rows, j], count) for j, count in enumerate(self.bins.counts.tolist())
-            ]
-        sums = plain.joined(made)
-        if any(self.scales):
-            sums = sums + laplace(self.layout, self.scales, len(sums), self.rng)
-        if self.blinding:
-            sums = sums + [self.layout.noise(self.public.largest, self.draw) for _ in range(len(sums))]
-        return sums.rerandomised().to_array()  # else its mask, a product of known ones, would name the rows
-
-    def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
-        return np.packbits(self.bins.places[rows, column] <= place)
+        return PassiveParty(party, bins, key.public, layout, scales, self.blinding, rng.bytes, rng)
 
 
 @dataclass
@@ -263,14 +243,14 @@ class BoostingRun:
     key: plain.KeyPair
     layout: Layout
     own: Bins
-    passive: dict[str, _Passive]
+    passive: dict[str, PassiveParty]
     model: HistogramModel
 
     def grow(self, tree: int, g: FloatArray, h: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """One tree on the given rows; the leaf of every row of the federation."""
         layout, active = self.layout, self.federation.active
         first, second = (boosting.whole_numbers(part, layout.precision) for part in (g, h))
-        self._send_gradients(tree, first, second, rows, rng)
+        telling = self._send_gradients(tree, first, second, rows, rng)
         worth = Worth(self.settings.penalty, self.settings.gamma, layout.precision)
         shrinkage = self.settings.shrinkage if self.settings.boosting else 1 / self.settings.trees
         places = np.zeros(len(g), dtype=np.int64)
@@ -290,7 +270,7 @@ class BoostingRun:
             if node not in kept or len(mine) < 2:
                 continue
             sums = opened_sums[node] = kept.pop(node)
-            owner, split = self._best(worth, mine, first, second, sums)
+            owner, split = self._best(worth, mine, first, second, sums if telling else {})
             if split is None:
                 continue
             everyone = np.flatnonzero(here)
@@ -312,24 +292,29 @@ class BoostingRun:
 
     def _plaintexts(
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
-    ) -> list[list[int]]:
-        """The gradients of these rows with what is hidden in them, for each channel."""
+    ) -> tuple[list[list[int]], bool]:
+        """What stands for the gradients of these rows, for each channel; whether it tells their sums."""
         code = self.settings.code
-        codes, memory = code.codes(tree, rows, self.layout.channels, rng) if code else ([], {})
-        for name, array in memory.items():
+        instead = code.instead(tree, rows, self.layout) if code else None
+        codes, memory = code.codes(tree, rows, self.layout.channels, rng, first[rows]) if code else ([], {})
+        for name, array in (memory | (instead[2] if instead else {})).items():
             note(self.log, self.federation.active, f"code/{tree}/{name}", array)
-        return self.layout.plaintexts(first[rows], second[rows], codes)
+        first_sent, second_sent = instead[:2] if instead else (first[rows], second[rows])
+        return self.layout.plaintexts(first_sent, second_sent, codes), instead is None
 
     def _send_gradients(
         self, tree: int, first: IntArray, second: IntArray, rows: IntArray, rng: np.random.Generator
-    ) -> None:
-        active, made = self.federation.active, self._plaintexts(tree, first, second, rows, rng)
+    ) -> bool:
+        """Send them, or what a cheating party sends; whether the sums of what was sent tell those of the gradients."""
+        active = self.federation.active
+        made, telling = self._plaintexts(tree, first, second, rows, rng)
         payloads = [self.key.public.encrypt(channel).to_array() for channel in made]
         names = ["gradients"] if self.layout.packed else ["first gradients", "second gradients"]
         for name, party in self.passive.items():
             told = self.log.send(active, name, "train", tree, "sampled rows", rows.astype(np.int32))
             got = [self.log.send(active, name, "train", tree, n, p) for n, p in zip(names, payloads, strict=True)]
             party.take(told.astype(np.int64), got)
+        return telling
 
     def _sums(self, tree: int, node: int, rows: IntArray) -> dict[str, Channels]:
         """The opened sums of a node, which these rows are in, of every passive party."""

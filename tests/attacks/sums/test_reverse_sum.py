@@ -65,6 +65,8 @@ def test_capacities_are_those_of_table_6(base: int, supergroups: int, rows: int)
     code = MagicNumbers(base=base, supergroups=supergroups)
     assert code.capacity(2) == rows
     assert code.bits <= 960 + 12
+    if (base, supergroups) != (2, 4):
+        assert ReverseSum.preset("table_6", base=base, supergroups=supergroups).sends().capacity(2) == rows
 
 
 @settings(max_examples=40, deadline=None)
@@ -248,9 +250,44 @@ def test_codes_that_cannot_be_are_refused() -> None:
 
 
 def test_attacks_say_what_they_are_and_where_they_fit() -> None:
+    cheating = THREATS["active-low-bits"]
     for attack in (ReverseSum(), CodeDecoding()):
-        assert attack.why_not("secure_boost", THREAT) is None
-        assert "only" in (attack.why_not("logistic_regression", THREAT) or "")
+        assert attack.why_not("secure_boost", cheating) is None
+        assert attack.why_not("secure_boost", THREATS["active-any-gradient"]) is None
+        assert attack.why_not("secure_boost", THREAT) == "needs an active party that sets the low bits of its gradients"
+        assert "only" in (attack.why_not("logistic_regression", cheating) or "")
+
+
+def test_a_code_that_is_there_is_read_whoever_is_curious_and_no_other_code() -> None:
+    assert ReverseSum().why_not("secure_boost", THREAT, "magic numbers") is None
+    assert CodeDecoding().why_not("secure_boost", THREATS["active-low-bits"], "magic numbers") == (
+        "reads labelled groups, and what is hidden here are magic numbers"
+    )
+    assert ReverseSum().why_not("secure_boost", THREATS["active-low-bits"], "") == (
+        "reads magic numbers, and nothing is hidden here"
+    )
+
+
+@pytest.mark.parametrize(("base", "supergroups", "bits"), [(2, 2, 900), (4, 4, 840), (32, 2, 900)])
+def test_what_reverse_sum_sends_is_algorithm_1_within_960_bits(base: int, supergroups: int, bits: int) -> None:
+    """Lines 5 and 11: 30 random bits for each supergroup, identifiers in the rest. Sums need a few bits more."""
+    code = ReverseSum(base=base, supergroups=supergroups).sends()
+    assert (code.identifier_bits, code.random_bits) == (bits, 30)
+    made, _ = code.codes(0, np.arange(20_000), 2, np.random.default_rng(0))
+    assert max(number.bit_length() for channel in made for number in channel.values()) == 960
+    SecureBoost(key_bits=1_024, packed=False, code=code).ready(30_000)
+
+
+def test_rows_chosen_by_distribution_have_the_gradients_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    gradients = np.sort(rng.integers(-1_000, 1_000, size=20_000))  # in order, the first rows would be all negative
+    code = ReverseSum(rows="by_distribution").sends()
+    _, memory = code.codes(0, np.arange(20_000), 2, rng, gradients)
+    chosen = gradients[memory["magic"][:, 0]]
+    assert len(set(memory["magic"][:, 0])) == code.capacity(2) == 1_800
+    assert np.quantile(chosen, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(gradients, [0.1, 0.5, 0.9]), abs=5)
+    log = trained(code=ReverseSum(rows="by_distribution").sends(), packed=False)
+    assert (claimed("reverse_sum", cut(log, THREAT)) == log.sealed("passive")["bins"]).all()
 
 
 def test_notes_hold_no_key() -> None:
