@@ -14,8 +14,8 @@ from typing import Any
 from plumbob.defences.guarantee import SHARED_HAZARDS, Guarantee
 from plumbob.defences.sums._histogram_settings import HistogramDefence
 from plumbob.errors import positive
-from plumbob.setting_sources import ours
 from plumbob.known_defences import KnownDefences, KnownDpHistograms
+from plumbob.setting_sources import ours
 
 SUMS_HAZARDS = (
     *SHARED_HAZARDS,
