@@ -41,6 +41,9 @@ TABLE: dict[str, dict[str, tuple[Any, str, str]]] = {
     },
     "label_only": {},
     "purifier": {"trained_on": ("real", PAPER, "Section 6.1.3.3")},
+    # weng2022
+    "dp_histograms": {"epsilon": (1.0, OURS, "Section 6")},
+    "shared_indicators": {},
     # jin2021
     "fake_gradients": {
         "sigma": (1.1, PAPER, "Section 4.4"),

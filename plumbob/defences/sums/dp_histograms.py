@@ -15,6 +15,7 @@ from plumbob.defences.guarantee import SHARED_HAZARDS, Guarantee
 from plumbob.defences.sums._histogram_settings import HistogramDefence
 from plumbob.errors import positive
 from plumbob.known_defences import KnownDefences, KnownDpHistograms
+from plumbob.setting_sources import ours
 
 SUMS_HAZARDS = (
     *SHARED_HAZARDS,
@@ -31,6 +32,7 @@ class DpHistograms(HistogramDefence):
     identity = "DpHistograms(epsilon)"
     summary = "Laplace noise on every sum of a bin, for differential privacy of the passive columns"
     paper = "weng2022"
+    sources = {"epsilon": ours("Section 6 names no budget")}
     sweep_settings = ({"epsilon": 1_000.0}, {"epsilon": 10.0})
 
     def __init__(self, *, epsilon: float = 1.0) -> None:
