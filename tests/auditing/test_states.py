@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plumbob.app import run_audit
 from tests.commands import plumbob
 
 PLAN = {
@@ -54,3 +55,18 @@ def test_headline_exit_code_gate_and_assessment_agree(state: str, tmp_path: Path
     assert ("No leak above" in page.partition("</h1>")[0]) == (state == "none")
     if state == "failed":
         assert "failed" in bare.stdout
+
+
+def test_columns_that_a_tree_never_asks_for_are_judged_by_who_has_rows(tmp_path: Path) -> None:
+    """Path restriction says nothing of them; complete rows of other people can tell what the told sides say of them."""
+    plan = {"data": "breast", "protocols": "decision_tree", "unknown": [0.4], "trials": 1}
+    done = run_audit(plan | {"threats": ["active", "active-auxiliary"]}, tmp_path / "out")
+    levels = {
+        judged.situation.threat: {one.verdict.column: one.level.value for one in judged.standings}
+        for judged in done.conclusion.situations
+    }
+    untold = [column for column, level in levels["active"].items() if level == "not tested"]
+    assert untold
+    with_rows = [levels["active-auxiliary"][column] for column in untold]
+    assert "not tested" not in with_rows
+    assert "none" in with_rows

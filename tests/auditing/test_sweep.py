@@ -122,7 +122,8 @@ def test_only_what_changes_a_protocol_is_tried_on_it() -> None:
 
 def test_without_a_coordinator_nothing_can_change_the_scores() -> None:
     bare = {"name": "split_models", "settings": {"coordinator": False}}
-    assert titles(make_plan({"defences": "sweep", "protocols": [bare]})) == ["none", "hide_model"]
+    left = titles(make_plan({"defences": "sweep", "protocols": [bare]}))
+    assert left == ["none", "dropout", *(f"dp_sgd (epsilon={one})" for one in (10.0, 1.0, 0.1)), "hide_model"]
 
 
 def test_a_plan_without_none_tries_what_it_names() -> None:

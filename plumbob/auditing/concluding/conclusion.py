@@ -122,6 +122,8 @@ def conclude(findings: Iterable[Finding], gaps: Sequence[Gap] = (), limit: float
     judged = []
     for place, parts in places.items():
         gap = missing.pop((place.protocol, place.threat, place.defence), None)
+        if gap is None and not parts:  # a ceiling is no test
+            gap = Gap(place.protocol, place.threat, place.defence, NO_ATTACK)
         judged.append(Judged(place, tuple(_of_gap(place, parts, ceilings, limit, gap)), tuple(parts), gap))
     data = every[0].data if every else ""
     judged += [Judged(Situation(data, *place), (), (), gap) for place, gap in missing.items()]
