@@ -71,7 +71,7 @@ def _withhold(standings: Sequence[Standing], choices: Sequence[Frontier], asked:
     model = any(threat is not None and threat.grant(WhiteBox) is not None for threat in threats)
     what = "these columns, or the model," if model else "it" if number == 1 else "these columns"
     verb = "leaks" if number == 1 else "leak"
-    return Step(f"Withhold {what} until something is shown to stop it: {_columns(worst)} {verb}.")
+    return Step(f"Withhold {what} until a defence is shown to stop the leak: {_columns(worst)} {verb}.")
 
 
 def _effort(conclusion: Conclusion) -> Step | None:

@@ -55,7 +55,7 @@ def test_what_was_asked_for_is_not_asked_again() -> None:
 def test_what_leaks_is_withheld_until_something_is_shown_to_stop_it() -> None:
     first = steps(samples.values())[0].said
     assert first == (
-        "Withhold these columns, or the model, until something is shown to stop it: income, age, balance and 3 more leak."
+        "Withhold these columns, or the model, until a defence is shown to stop the leak: income, age, balance and 3 more leak."
     )
     assert not steps(samples.values(threat="active-black-box"))[0].said.startswith("Withhold these columns, or")
     assert not any(step.said.startswith("Withhold") for step in steps(samples.capped(samples.sweep())))
