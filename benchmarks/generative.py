@@ -16,7 +16,7 @@ from plumbob.federation import FloatArray, halves, split_at_random
 from plumbob.protocols import predict
 from plumbob.protocols.scores.neural_network import NeuralNetwork
 from plumbob.protocols.shared.networks import one_thread
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, View, cut
 
 SPLITS = 5

@@ -14,7 +14,7 @@ from plumbob.attacks.base import nothing
 from plumbob.auditing.running.work import keep, transcript_path
 from plumbob.files import write_whole
 from plumbob.report.pictures import save_sheet
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world, world
 

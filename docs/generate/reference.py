@@ -38,7 +38,8 @@ PUBLIC = {
     "Attacks, defences, scores": {
         "plumbob.attacks": ["Attack", "Guess", "attack_named", "attacks"],
         "plumbob.defences": ["Defence"],
-        "plumbob.scoring.score": ["truth_of", "score", "Score", "ColumnScore"],
+        "plumbob.scoring.score": ["score", "Score", "ColumnScore"],
+        "plumbob.scoring.truth": ["truth_of"],
     },
     "Errors": {"plumbob.errors": ["BadInput"]},
 }

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from plumbob.attacks.base import Guess
 from plumbob.federation import Feature, FloatArray
 from plumbob.files import private_folder, write_whole
-from plumbob.scoring.score import dealt, truth_of
+from plumbob.scoring.score import dealt
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import View
 from plumbob.transcript import Transcript
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from plumbob.federation import BoolArray
 from plumbob.scoring import metrics
-from plumbob.scoring.score import ColumnScore, Score, Truth, total_gain
+from plumbob.scoring.score import ColumnScore, Score, total_gain
+from plumbob.scoring.truth import Truth
 
 
 def rate(hits: BoolArray, tries: BoolArray) -> float:

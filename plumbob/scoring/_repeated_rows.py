@@ -20,7 +20,7 @@ from plumbob.federation import FloatArray, IntArray
 from plumbob.threats import View
 
 if TYPE_CHECKING:
-    from plumbob.scoring.score import Truth  # which builds on this module
+    from plumbob.scoring.truth import Truth  # which builds on this module
 
 FEW = 0.05  # share of rows that come again up to which they do not matter
 DISCRETE = 50  # values of a column up to which it is discrete

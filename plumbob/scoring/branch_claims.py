@@ -14,7 +14,8 @@ from plumbob.attacks.base import Branches
 from plumbob.federation import BoolArray, FloatArray
 from plumbob.scoring import metrics
 from plumbob.scoring._cell_claims import rate, score_claims
-from plumbob.scoring.score import ColumnScore, Score, Truth, received_scores, share_removed
+from plumbob.scoring.score import ColumnScore, Score, received_scores, share_removed
+from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
 

@@ -25,7 +25,8 @@ from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
 from plumbob.scoring.countable import bits_of, least_error, open_dimensions
 from plumbob.scoring.evidence import LEAST_EFFECTIVE, effective_rows
 from plumbob.scoring.proven import most_hits, private
-from plumbob.scoring.score import Score, Truth
+from plumbob.scoring.score import Score
+from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
 ROWS = 2_000  # learners see at most so many: their time grows with them

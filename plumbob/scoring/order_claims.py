@@ -11,7 +11,8 @@ from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring import metrics
 from plumbob.scoring._cell_claims import rate, score_claims
 from plumbob.scoring.evidence import effective_rows, ties
-from plumbob.scoring.score import ColumnScore, Score, Truth, share_removed
+from plumbob.scoring.score import ColumnScore, Score, share_removed
+from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
 

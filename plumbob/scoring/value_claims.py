@@ -17,7 +17,8 @@ from plumbob.scoring import baselines, metrics
 from plumbob.scoring.evidence import effective_rows, evidence
 from plumbob.scoring.fixed_guess import fixed_hits
 from plumbob.scoring.rows_at_risk import AtRisk, at_risk
-from plumbob.scoring.score import ColumnScore, Score, Truth, above_mean, received_scores, share_removed, total_gain
+from plumbob.scoring.score import ColumnScore, Score, above_mean, received_scores, share_removed, total_gain
+from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
 

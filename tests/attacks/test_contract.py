@@ -16,7 +16,8 @@ from plumbob.federation import Table
 from plumbob.known_defences import KnownDefence, KnownDefences
 from plumbob.protocols import PROTOCOLS
 from plumbob.registry import settable
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.targets.xgboost.xgboost_columns import installed
 from plumbob.threats import THREATS, Threat, View, WhiteBox, cut
 from plumbob.transcript import Transcript

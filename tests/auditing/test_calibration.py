@@ -8,7 +8,8 @@ import pytest
 from plumbob.attacks import attacks
 from plumbob.auditing.concluding.summarise import summarise
 from plumbob.auditing.running.finding import Finding
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, cut
 from tests.worlds import built_in, made_table, with_truth_permuted, world
 

@@ -18,7 +18,8 @@ from plumbob.scoring.ceiling import learnable
 from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.evidence import label_tie
 from plumbob.scoring.held_columns import held_columns
-from plumbob.scoring.score import Score, Truth, score
+from plumbob.scoring.score import Score, score
+from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 from tests.report import samples
 

@@ -12,7 +12,8 @@ from plumbob.attacks.base import Guess
 from plumbob.auditing.running.finding import Finding
 from plumbob.auditing.running.run import training_losses
 from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
-from plumbob.scoring.score import ColumnScore, Score, score, truth_of
+from plumbob.scoring.score import ColumnScore, Score, score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import picture_world
 

@@ -25,7 +25,7 @@ from plumbob.report.gallery import LEFT_OUT, SHOWN, gallery
 from plumbob.report.page import About, render
 from plumbob.report.pictures import ENLARGED, GAP, assembled, contact_sheet, picture_shape, png, save_sheet
 from plumbob.report.terminal import print_summary
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from tests.report import samples
 from tests.worlds import made_pictures, picture_world

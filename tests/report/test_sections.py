@@ -275,7 +275,8 @@ def test_a_label_alone_is_a_leak_and_chance_is_none() -> None:
 
 def test_counts_come_from_a_real_score() -> None:
     from plumbob.attacks.base import Guess
-    from plumbob.scoring.score import score, truth_of
+    from plumbob.scoring.score import score
+    from plumbob.scoring.truth import truth_of
     from plumbob.threats import cut
     from tests.worlds import world
 

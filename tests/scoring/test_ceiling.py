@@ -10,7 +10,7 @@ from plumbob.federation import Column, FloatArray, Table, split
 from plumbob.known_defences import KnownDefences, KnownRounding
 from plumbob.scoring.ceiling import LABEL, ColumnCeiling, clipped, learnable
 from plumbob.scoring.column_ceiling import ceiling_words
-from plumbob.scoring.score import Truth, truth_of
+from plumbob.scoring.truth import Truth, truth_of
 from plumbob.threats import THREATS, View, cut
 from tests.worlds import made_table, small_training, world
 

@@ -16,7 +16,8 @@ from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.base import opened
 from plumbob.recorded.open_recording import open_recorded
 from plumbob.scoring.ceiling import learnable
-from plumbob.scoring.score import Score, Truth, score, truth_of
+from plumbob.scoring.score import Score, score
+from plumbob.scoring.truth import Truth, truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript
 from tests.worlds import built_in, made_table, resealed, small, small_training, transcript, world

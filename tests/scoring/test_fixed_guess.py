@@ -10,7 +10,8 @@ import pytest
 from plumbob.attacks.base import Guess
 from plumbob.auditing.concluding.judging import judge_column
 from plumbob.scoring.fixed_guess import fixed_hits
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import world
 

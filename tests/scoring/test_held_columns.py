@@ -13,7 +13,8 @@ from plumbob.attacks.base import Guess
 from plumbob.federation import Column, Federation, Party
 from plumbob.protocols.base import opened
 from plumbob.scoring.held_columns import held_columns
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, Threat, cut
 from plumbob.transcript import Transcript
 

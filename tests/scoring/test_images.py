@@ -13,7 +13,8 @@ from scipy.ndimage import gaussian_filter
 from plumbob.attacks.base import Guess
 from plumbob.federation import Column, Feature
 from plumbob.scoring.images import CAP, image_score, mse, psnr, ssim, tiles_of
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from tests.worlds import made_table, picture_world, world
 

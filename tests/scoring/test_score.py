@@ -9,7 +9,8 @@ import pytest
 
 from plumbob.attacks.base import Branches, Guess, nothing
 from plumbob.attacks.scores.posterior_mean import without_scores
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, cut
 from tests.worlds import built_in, world
 

@@ -48,7 +48,8 @@ from plumbob.protocols.shared.networks import one_thread
 from plumbob.recorded.seals import accuracy_of, defence_of
 from plumbob.scoring.ceiling import ceiling_score
 from plumbob.scoring.column_ceiling import CEILING
-from plumbob.scoring.score import Score, score, truth_of
+from plumbob.scoring.score import Score, score
+from plumbob.scoring.truth import truth_of
 from plumbob.scoring.usefulness import Usefulness, usefulness
 from plumbob.threats import AuxiliaryRows, Schema, Threat, View, WhiteBox, cut
 from plumbob.transcript import COORDINATOR, Transcript

@@ -24,7 +24,8 @@ from plumbob.papers.jiang2022.federations import JIANG_DATA
 from plumbob.protocols.base import Model, PredictionProtocol, Release, predict, predicting
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.scoring.intervals import mean_and_margin
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, AuxiliaryRows, Schema, Threat, cut
 
 DEFENDED_UNKNOWN = 0.5

@@ -17,7 +17,7 @@ from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import every
 from plumbob.papers.jin2021.federations import SOLVED_SIZES, JinSize, attacked, sets, trained
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 
 PAPER_BY_BATCH = {

@@ -44,7 +44,8 @@ from plumbob.papers.jin2021.federations import (
     table_9,
     trained,
 )
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import Threat, cut
 from plumbob.transcript import COORDINATOR, Transcript
 

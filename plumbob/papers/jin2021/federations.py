@@ -23,7 +23,8 @@ from plumbob.papers.claims import Scale
 from plumbob.protocols.gradients.split_training import SplitTraining
 from plumbob.report.pictures import sheet_of
 from plumbob.scoring.images import ImageScore
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, AuxiliaryRows, Threat, View, cut
 from plumbob.transcript import Transcript
 

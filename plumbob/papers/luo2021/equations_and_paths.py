@@ -34,7 +34,7 @@ from plumbob.protocols import PredictionProtocol, predict
 from plumbob.protocols.scores.decision_tree import DecisionTree
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.shared.trees import ABSENT, LEAF, Forest
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, Threat, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 

@@ -24,7 +24,8 @@ from plumbob.papers.evidence import YesNoOpen, below, every, rises
 from plumbob.protocols import Model, predict, protocol_named
 from plumbob.protocols.base import predicting
 from plumbob.scoring.intervals import mean_and_margin
-from plumbob.scoring.score import Score, score, truth_of
+from plumbob.scoring.score import Score, score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, cut
 
 GENERATIVE_DATA = ("bank", "credit", "drive", "news")

@@ -28,7 +28,8 @@ from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.base import column_positions, predict, predicting, training
 from plumbob.scoring.ceiling import Z, clipped, learnable
 from plumbob.scoring.column_ceiling import ColumnCeiling
-from plumbob.scoring.score import named, truth_of
+from plumbob.scoring.score import named
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
 

@@ -24,7 +24,8 @@ from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.protocols.shared.hidden_codes import LabelledGroups, MagicNumbers
 from plumbob.protocols.sums.secure_boost import SecureBoost
 from plumbob.scoring.metrics import rank_correlation
-from plumbob.scoring.score import Score, score, truth_of
+from plumbob.scoring.score import Score, score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 

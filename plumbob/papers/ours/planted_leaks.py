@@ -23,7 +23,8 @@ from plumbob.auditing.concluding.summarise import summarise
 from plumbob.auditing.running.finding import Finding
 from plumbob.federation import FloatArray
 from plumbob.kinds import kind_of
-from plumbob.scoring.score import Truth, score
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
 Maker = Callable[[int, np.random.Generator], FloatArray]

@@ -24,7 +24,7 @@ from plumbob.papers.claims import CheckResult, Claim, ClaimFigure, Curve, Scale
 from plumbob.papers.evidence import every
 from plumbob.protocols.base import predict
 from plumbob.protocols.scores.random_forest import RandomForest
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, cut
 
 STRONGEST = "lattice_decoding"

@@ -13,7 +13,8 @@ from plumbob.attacks.base import Guess
 from plumbob.errors import BadInput
 from plumbob.federation import split_at_random
 from plumbob.protocols.embeddings.split_network import SplitNetwork
-from plumbob.scoring.score import Score, score, truth_of
+from plumbob.scoring.score import Score, score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, AuxiliaryRows, KnownPeople, Schema, Threat, View, cut
 from plumbob.transcript import Transcript
 from tests.worlds import built_in, made_table, world

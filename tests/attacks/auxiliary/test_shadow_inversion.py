@@ -16,7 +16,7 @@ from plumbob.protocols import predict
 from plumbob.protocols.base import column_positions
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.protocols.scores.split_models import SplitModels
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, AuxiliaryRows, Schema, Threat, View, WhiteBox, cut
 from plumbob.transcript import Transcript
 from tests.worlds import made_table, transcript, world

@@ -13,7 +13,7 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.defences import defence_named
 from plumbob.federation import split_at_random
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from plumbob.trust import Trust
 from tests.worlds import built_in

@@ -17,7 +17,8 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.errors import BadInput
 from plumbob.federation import Federation, split_at_random, split_into_tiles
 from plumbob.protocols.gradients.split_training import TOP, SplitTraining
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
 from plumbob.trust import Trust

@@ -23,7 +23,8 @@ from plumbob.errors import BadInput
 from plumbob.federation import Table, split_at_random, split_into_tiles
 from plumbob.protocols.gradients.split_training import SplitTraining
 from plumbob.report.answer import answers, how
-from plumbob.scoring.score import Score, score, truth_of, whose
+from plumbob.scoring.score import Score, score, whose
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, cut
 from plumbob.transcript import Transcript
 from tests.worlds import made_pictures, made_table, with_truth

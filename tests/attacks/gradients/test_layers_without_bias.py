@@ -14,7 +14,8 @@ from plumbob.attacks.gradients.gradient_peeling import GradientPeeling
 from plumbob.defences import DEFENCES
 from plumbob.federation import split_at_random
 from plumbob.protocols.gradients.split_training import SplitTraining
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
 from plumbob.trust import Trust

@@ -9,7 +9,8 @@ import pytest
 
 from plumbob.attacks.labels.boosted_splits import BoostedSplits, _Intervals, _told, _Trees, expected, labels
 from plumbob.federation import halves, split_at_random
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.targets.xgboost.xgboost_columns import XgboostColumns
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript

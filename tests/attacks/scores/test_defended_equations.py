@@ -19,7 +19,8 @@ from plumbob.defences.scores.noise import Noise
 from plumbob.defences.scores.purifier import Purifier
 from plumbob.defences.scores.rounding import Rounding
 from plumbob.known_defences import KnownDefences, KnownLabelOnly, KnownNoise
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS
 from tests.defences.worlds import defended, view_of
 from tests.worlds import built_in, made_table

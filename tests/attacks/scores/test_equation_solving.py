@@ -18,7 +18,7 @@ from plumbob.protocols.base import column_positions
 from plumbob.protocols.scores.logistic_regression import LinearModel, LogisticRegression
 from plumbob.protocols.scores.split_models import SplitModels
 from plumbob.scoring.metrics import sharp_bound
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, cut
 from tests.worlds import made_table, world
 

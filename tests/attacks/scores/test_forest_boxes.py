@@ -20,7 +20,7 @@ from plumbob.federation import split_at_random
 from plumbob.protocols.scores.boosted_trees import BoostedModel, BoostedTrees
 from plumbob.protocols.scores.random_forest import RandomForest
 from plumbob.protocols.shared.trees import Forest
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript
 from tests.attacks.scores.told import beats_own_means, r2, with_and_without_rows

@@ -16,7 +16,8 @@ from plumbob.data import registry
 from plumbob.errors import BadInput
 from plumbob.federation import Table
 from plumbob.protocols.shared.trees import Forest
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, Threat, View, cut
 from tests.worlds import built_in, made_table, world
 

@@ -11,7 +11,7 @@ import torch
 from plumbob.attacks.scores.equation_solving import EquationSolving
 from plumbob.attacks.scores.gradient_inversion import GradientInversion, InversionLoss, distances
 from plumbob.errors import BadInput
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from tests.worlds import made_table, world
 

@@ -18,7 +18,7 @@ from plumbob.defences import defence_named
 from plumbob.federation import Column, Table, halves, split_at_random
 from plumbob.protocols.base import predict
 from plumbob.protocols.scores.logistic_regression import LogisticRegression
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, View, cut
 from plumbob.transcript import Transcript
 from tests.worlds import built_in, made_table, world

@@ -12,7 +12,7 @@ from plumbob.attacks.scores._boxed_gauss_newton import boxed, gaussian, network_
 from plumbob.attacks.scores._column_prior import components, expected_means
 from plumbob.attacks.scores.linearised_posterior import LinearisedPosterior, solved_rows
 from plumbob.protocols.scores.neural_network import Network, NeuralNetwork
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, View, cut
 from plumbob.transcript import Transcript
 from tests.attacks.scores.told import beats_own_means, r2, with_and_without_rows

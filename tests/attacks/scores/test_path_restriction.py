@@ -11,7 +11,7 @@ from benchmarks.scores import pra_loop
 from plumbob.attacks.scores.path_restriction import PathRestriction, leaves_of, path_claims, reachable
 from plumbob.papers.luo2021.equations_and_paths import toy_tree
 from plumbob.protocols.shared.trees import LEAF, Forest
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, View, cut
 from tests.worlds import built_in, world
 

@@ -20,7 +20,7 @@ from plumbob.attacks.scores._box_equations import (
 )
 from plumbob.attacks.scores._column_prior import Places, cell_covariance, column_means
 from plumbob.attacks.scores.equation_solving import equations
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, cut
 from tests.worlds import built_in, made_table, world
 

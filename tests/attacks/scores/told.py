@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import LUO2021, THREATS, View, cut
 from plumbob.transcript import Transcript
 

@@ -13,7 +13,8 @@ from plumbob.attacks.sums.bin_mapping import BinMapping
 from plumbob.errors import BadInput
 from plumbob.papers.weng2022.leaked_bins import nearest_values
 from plumbob.protocols.shared.hidden_codes import LabelledGroups, MagicNumbers
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, AuxiliaryRows, Schema, Threat, View, cut
 from plumbob.transcript import Transcript
 from tests.protocols.sums.test_secure_boost import trained

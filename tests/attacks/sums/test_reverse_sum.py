@@ -22,7 +22,8 @@ from plumbob.errors import BadInput
 from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.protocols.shared.hidden_codes import LabelledGroups, MagicNumbers, labels_of
 from plumbob.protocols.sums.secure_boost import SecureBoost
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.protocols.sums.test_secure_boost import parties, trained, trees

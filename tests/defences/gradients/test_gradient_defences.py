@@ -33,7 +33,7 @@ from plumbob.protocols.scores.logistic_regression import LogisticRegression
 from plumbob.protocols.shared.guards import GradientOutline, Upload
 from plumbob.protocols.shared.networks import NetworkPlan
 from plumbob.protocols.sums.encrypted_logistic_regression import EncryptedLogisticRegression
-from plumbob.scoring.score import truth_of
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import COORDINATOR, Transcript
 from tests.worlds import made_pictures, made_table

@@ -12,7 +12,8 @@ from plumbob.attacks import ATTACKS, Attack, attacks, knowing
 from plumbob.defences import DEFENCES, Defence, defence_named
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
-from plumbob.scoring.score import score, truth_of
+from plumbob.scoring.score import score
+from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View
 from plumbob.transcript import Transcript
 from tests.defences.worlds import defended, view_of
