@@ -289,7 +289,7 @@ def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:
     done = plumbob("audit", "plan.yaml", "--out", "out", "--sweep", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "For decision tree on breast, " in done.stdout
-    assert "rounding (digits=1)" in done.stdout
+    assert "purifier" in done.stdout
     kept = (tmp_path / "out" / "plan.yaml").read_text()
     assert "name: label_only" in kept
     assert "name: dropout" not in kept

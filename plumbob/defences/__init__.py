@@ -29,7 +29,7 @@ def defence_named(name: str, /, **settings: object) -> Defence:
     """A defence with the given settings, the rest at their defaults; `a+b` is both, with settings by name.
 
     >>> defence_named("rounding+hide_model", rounding={"digits": 2})
-    Rounding(digits=2)+HideModel()
+    Rounding(digits=2, how='down')+HideModel()
     """
     if "+" not in name:
         return _made(name, settings)

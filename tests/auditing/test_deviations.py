@@ -52,8 +52,10 @@ def test_a_plan_of_one_line_asks_of_secure_boost_what_hidden_codes_reveal() -> N
         ("active-low-bits", "reverse_sum", True),
         ("active-low-bits", "code_decoding", True),
     }
-    needs = "it needs an active party that sends any gradient"
-    assert [(one.what, one.why) for one in untried(plan)] == [("chosen_gradients on secure_boost", needs)]
+    assert [(one.what, one.why) for one in untried(plan)] == [
+        ("bin_mapping on secure_boost", "it needs 100 complete rows of other people"),
+        ("chosen_gradients on secure_boost", "it needs an active party that sends any gradient"),
+    ]
 
 
 def test_the_attack_brings_its_code_and_succeeds_as_published() -> None:
@@ -82,7 +84,8 @@ def test_a_code_in_the_protocol_s_settings_is_read_by_whoever_is_curious() -> No
     assert ("active-training", "code_decoding") not in judged
     hidden = "and what is hidden here are magic numbers"
     assert [one.why for one in untried(plan)] == [
-        f"it reads {kind}, {hidden}" for kind in ("powers of two", "labelled groups")
+        "it needs 100 complete rows of other people",
+        *(f"it reads {kind}, {hidden}" for kind in ("powers of two", "labelled groups")),
     ]
 
 
@@ -127,7 +130,8 @@ def test_recorded_runs_are_read_as_they_were_sent(tmp_path: Path) -> None:
     for path in kept:
         result = run_audit({"data": {"recorded": str(path)}, "threats": ["active-low-bits"]}, tmp_path / path.stem)
         read.append({f.attack for f in result.findings} - {CEILING})
-        assert len([note for note in result.notes if "is not applicable" in note]) == 4 - len(read[-1])
+        hidden = read[-1] - {"split_sides"}
+        assert len([note for note in result.notes if "is not applicable" in note]) == 4 - len(hidden)
     assert sorted(map(sorted, read)) == [
         ["code_decoding", "split_sides"],
         ["reverse_sum", "split_sides"],

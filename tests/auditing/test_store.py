@@ -83,7 +83,7 @@ def test_what_was_found_and_what_it_cost_lie_apart_and_are_read_together(tmp_pat
 
 
 def test_a_line_with_its_times_in_it_is_still_read() -> None:
-    found = read_findings(RESULTS / "cut_layer" / "findings.jsonl")
+    found = read_findings(RESULTS / "pages" / "scores" / "findings.jsonl")
     assert found
     assert all(finding.seconds > 0 and finding.peak_mb > 0 for finding in found)
     assert Finding.from_line(found[0].to_line()) == found[0]

@@ -156,7 +156,7 @@ def test_findings_are_those_of_an_attack_in_the_process_of_the_audit(
     boosting = {"name": "secure_boost", "settings": {"key_bits": 0, "trees": 2, "depth": 2, "loss": "squared"}}
     network = {"name": "split_network", "settings": {"hidden": [16, 8], "epochs": 4, "batch_size": 40}}
     plan = PLAN | {"protocols": ["logistic_regression", "decision_tree", boosting, network], "trials": 1}
-    plan |= {"threats": ["active", "active-training"]}
+    plan |= {"threats": ["active", "active-training", "active-low-bits"]}
     plan |= {
         "attacks": [
             "posterior_mean",

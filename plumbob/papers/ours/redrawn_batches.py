@@ -108,7 +108,7 @@ def expected_epochs(rows: int, batch: int, short: int) -> int:
     """Epochs after which less than one row is expected to have been drawn in no more than `short` rounds.
 
     >>> expected_epochs(676, 64, 3)
-    13
+    12
     """
     per_epoch = -(-rows // batch)
     return next(
