@@ -170,7 +170,9 @@ def not_known(found: Sequence[Answer]) -> str:
         parts.append(f"in {len(open_)} {of} some {words.nouns(meant)}s are undecided or not tested")
     covered = any(answer.judged.gap is not None and answer.judged.gap.covered_by for answer in found)
     meaning = (
-        " What was not run is covered by a tested attacker who sees the same and knows no less." if covered else ""
+        " Of what was not run no more is known than of a tested attacker who sees the same and knows no less."
+        if covered
+        else ""
     )
     return _sentence(f"{'; '.join(parts)}.{meaning} Not known is not safe.") if parts else ""
 

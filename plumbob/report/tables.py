@@ -76,7 +76,7 @@ def _protection_cells(choice: Frontier, option: Option, trees: bool) -> tuple[Ce
 def _counts(option: Option) -> Cell:
     """Columns by level, one below the other, so that they add up."""
     first, *others = protection.verdict(option).split(", ")
-    return Cell(_said(first, *others), max(mark.leaking for mark in option.marks), "number")
+    return Cell(_said(first, *others), option.counts.leaking, "number")
 
 
 def _said(first: str, *others: str) -> Markup:

@@ -55,6 +55,8 @@ def print_summary(
         say(console, f"  {ciphers.sent}")
     for choice in choices:
         say(console, protection.advice(choice), "bold")
+    for sentence in protection.idle_words(conclusion):
+        say(console, sentence, "bold")
         console.print(_protection_table(choice, console))
     _print_situations(found, console)
     _print_columns(words.worst_columns(shown), found, console)
