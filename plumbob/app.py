@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from plumbob.attacks import Guess
 from plumbob.auditing.concluding import failures
 from plumbob.auditing.concluding.conclusion import Conclusion, conclude
-from plumbob.auditing.concluding.idle_defences import effective, idle
+from plumbob.auditing.concluding.idle_defences import effective, idle, idle_places
 from plumbob.auditing.concluding.summarise import Summary
 from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.costing.estimate import Estimate, estimate
@@ -240,9 +240,9 @@ def _found(
 
 def _judged(folder: Path, plan: Plan, source: Source, findings: list[Finding], there: int) -> Result:
     """Conclude: the verdicts and what the gate says of them, once for all reports."""
-    without = idle(findings)
+    without, places = idle(findings), tuple(idle_places(findings))
     findings = effective(findings)
-    conclusion = conclude(findings, gaps(plan), plan.limit)
+    conclusion = replace(conclude(findings, gaps(plan), plan.limit), idle=places)
     gate = check_gate(plan)
     return Result(
         folder,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plumbob.attacks.base import NAMELESS
-from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing
+from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing, worst_per_column
 from plumbob.auditing.concluding.judging import SHARES, Verdict
 from plumbob.auditing.concluding.summarise import Situation, Summary, group
 from plumbob.auditing.concluding.verdict_words import UNPROVEN, order_evidence
@@ -86,6 +86,9 @@ class Answer(_Placed):
     """All that is known in one situation."""
 
     judged: Judged
+    beside: Judged | None = (
+        None  # the situation that speaks for one without an attack: of who covers it, or the same messages
+    )
 
     @property
     def every(self) -> tuple[ColumnAnswer, ...]:
@@ -131,7 +134,17 @@ class Answer(_Placed):
         if gap is None:
             return ""
         more = exposure.of_situation(self.judged.standings)
-        return f"{gap.state.capitalize()}: {gap.why}{f'; {more}' if more else ''}"
+        if not more and self.beside is not None and not gap.covered_by:
+            more = exposure.as_without(self.beside.standings)
+        return f"{gap.state.capitalize()}: {self.why}{f'; {more}' if more else ''}"
+
+    @property
+    def why(self) -> str:
+        """Why no attack was run; where another covers it, with what was found there, which bounds nothing unless all is known."""
+        gap = self.judged.gap
+        if gap is None or not gap.covered_by or self.beside is None:
+            return "" if gap is None else gap.why
+        return f"{gap.why}: {tally.brief(self.beside.standings, self.noun)}"
 
     @property
     def headline(self) -> str:
@@ -176,10 +189,24 @@ class Answer(_Placed):
 
 def answers(conclusion: Conclusion) -> list[Answer]:
     """One answer for every situation that was asked for, the worst first."""
-    found = [Answer(judged.situation, judged) for judged in conclusion.situations]
+    found = [Answer(judged.situation, judged, _beside(judged, conclusion)) for judged in conclusion.situations]
     return sorted(
         found, key=lambda a: (a.judged.counts, a.level.rank, a.leaking / max(1, len(a.columns))), reverse=True
     )
+
+
+def _beside(judged: Judged, conclusion: Conclusion) -> Judged | None:
+    """Of a situation without an attack, the one that speaks for it: who covers it, or the run without a defence that is idle."""
+    place, gap = judged.situation, judged.gap
+    if gap is None:
+        return None
+    if gap.covered_by:
+        place = replace(place, threat=gap.covered_by)
+    if (place.data, place.protocol, place.defence) in conclusion.idle:
+        place = replace(place, defence="none")
+    if place == judged.situation:
+        return None
+    return next((one for one in conclusion.situations if one.situation == place), None)
 
 
 def worst_columns(found: Iterable[Answer]) -> list[ColumnAnswer]:
@@ -203,10 +230,7 @@ def overall(found: Sequence[Answer]) -> str:
         return "Nothing of what the plan asks about can tell anybody anything"
     if not tested:
         return f"Not known: no attack of this plan applies in any of {count(len(meant), 'situation')}"
-    told = group(
-        (one for answer in meant for one in answer.every), lambda one: (one.situation.data, one.verdict.column)
-    )
-    worsts = [max(parts, key=lambda one: one.severity) for parts in told.values()]
+    worsts = worst_per_column(one for answer in meant for one in answer.every)
     every = "" if len(tested) == len(found) else " tested"
     where = f" in at least one of {count(len(tested), 'situation')}{every}" if len(tested) > 1 else ""
     said = tally.headline(worsts, nouns(tested), "", where)

@@ -48,6 +48,12 @@ def of_situation(found: Sequence[Standing]) -> str:
     return f"yet {clause(worst)}{f'; {ASSUME}' if worst.exposed > LIMIT else ''}"
 
 
+def as_without(found: Sequence[Standing]) -> str:
+    """Of a situation whose defence changes nothing: what was found without one holds."""
+    said = of_situation(found)
+    return f"same messages as without defence{f', {said}' if said else f': {ASSUME}'}"
+
+
 def figures(one: Standing) -> str:
     """The ceiling's numbers beside a bar; empty without one."""
     if one.ceiling is None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from plumbob.auditing.concluding.ceilings import Ceiling
+from plumbob.auditing.concluding.conclusion import worst_per_column
 from plumbob.auditing.concluding.failures import Failure
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning.matrix import Block
 from plumbob.federation import Dropped
 from plumbob.report import answer as words
-from plumbob.report import exposure, risk
+from plumbob.report import exposure, risk, tally
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import floor_above, lanes
 from plumbob.report.phrases import count, defended, label, percent, plain, reduced, sentence_list, short
@@ -53,7 +54,10 @@ def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ())
     worst = tested[0]
     noun = words.nouns(tested)
     lines = [
-        ("Who learns it" if worst.judged.level.leaks else "Who was curious", _who(worst, len(found) > 1)),
+        (
+            "Who learns it" if worst.judged.level.leaks else "Who was curious",
+            f"{_who(worst, len(found) > 1)} {_also(worst, tested)}".strip(),
+        ),
         ("Not cleared", not_cleared(found, asked)),
         ("People", risk.people(worst)),
         (f"Worst {noun}", _worst_column(worst, tested)),
@@ -93,17 +97,36 @@ def holdings(answer: Answer, asked: Asked) -> str:
         shares = f"{percent(answer.shares[0])} to {percent(answer.shares[-1])}"
         said += f" {len(answer.shares)} shares of unknown {cells} were tried, {shares}; each column counts by its worst case."
     if shifting:
-        said += " Which ones were unknown changed from trial to trial, and all count."
+        said += f" Which ones were unknown changed from trial to trial, and all count{_hidden(answer)}."
     if shifting and not asked.parties:
         said += " The plan names no parties: these are random splits of one table, not a real federation."
     return said
+
+
+def _hidden(answer: Answer) -> str:
+    """In how many trials a column was hidden: the worst may stand on one."""
+    times = sorted({one.verdict.trials for one in answer.columns if one.attack and one.verdict.trials})
+    if not times or times[0] == max(summary.trials for summary in answer.summaries):
+        return ""
+    span = f"{times[0]}" if len(times) == 1 else f"{times[0]} to {times[-1]}"
+    return f"; a {answer.noun} was hidden in {span} of the trials, and its range is what was seen in these"
 
 
 def _twice(found: Sequence[Answer]) -> str:
     """Whether a column of one table that is dealt out is counted for either party that may hold it."""
     names = {one.verdict.column for answer in found for one in answer.columns}
     both = any(f"active.{name.removeprefix('passive.')}" in names for name in names if name.startswith("passive."))
-    return "A column counts once as the passive party’s and once as the active party’s." if both else ""
+    if not both:
+        return ""
+    said = "A column counts once as the passive party’s and once as the active party’s"
+    told = worst_per_column(one for answer in found if answer.judged.counts for one in answer.columns)
+    run = {one.verdict.column: one.level.leaks for one in told if one.attack}
+    idle = [party for party in ("passive", "active") if not any(name.startswith(f"{party}.") for name in run)]
+    if len(idle) != 1:
+        return f"{said}."
+    rest = sum(one.verdict.column.startswith(f"{idle[0]}.") for one in told)
+    leak = f"{sum(run.values())} of the {len(run)} columns attacked leak"
+    return f"{said}: {leak}; the {idle[0]} party’s {rest} were not attacked."
 
 
 def not_cleared(found: Sequence[Answer], asked: Asked) -> str:
@@ -119,7 +142,8 @@ def not_cleared(found: Sequence[Answer], asked: Asked) -> str:
         if worst.exposed > LIMIT:
             here = f"{short(worst.situation.threat)}, {label(worst.situation.protocol)}"
             said.append(
-                f"{_sentence(learner)} ({here}): no attack was run, yet {exposure.clause(worst)}. Treat it as leaking."
+                f"{_sentence(learner)} ({here}): no attack of this plan says anything of it, yet "
+                f"{exposure.clause(worst)}. Treat it as leaking."
             )
     return " ".join(said)
 
@@ -135,8 +159,19 @@ def taking_part(found: Sequence[Answer], asked: Asked) -> str:
     bare = [column for answer in _undefended(without) for column in answer.every]
     found = _undefended(found)
     capped = [(column, column.ceiling) for answer in found for column in answer.every if column.ceiling is not None]
-    with_rows = _with_rows(capped) if capped else ""
-    return " ".join(filter(None, (_without_rows(bare), with_rows, _imputed(found))))
+    armed = [a for a in found if a not in without and a.summaries]
+    with_rows = _attacked_with_rows(armed) or (_with_rows(capped) if capped else "")
+    imputed = {column.verdict.column for column in bare if column.level.leaks}
+    return " ".join(filter(None, (_without_rows(bare), with_rows, _imputed(found, imputed))))
+
+
+def _attacked_with_rows(found: Sequence[Answer]) -> str:
+    """What attacks with complete rows took, where they were run and took anything."""
+    learnt = [c for answer in found for c in answer.columns if c.level.leaks and c.level.rank >= Level.LEAK.rank]
+    if not learnt:
+        return ""
+    worst = max(learnt, key=lambda column: column.severity)
+    return f"With complete rows, and what else such attackers know: {short(worst.verdict.column)} ({worst.words})."
 
 
 def _undefended(found: Sequence[Answer]) -> Sequence[Answer]:
@@ -170,7 +205,9 @@ def not_known(found: Sequence[Answer]) -> str:
         parts.append(f"in {len(open_)} {of} some {words.nouns(meant)}s are undecided or not tested")
     covered = any(answer.judged.gap is not None and answer.judged.gap.covered_by for answer in found)
     meaning = (
-        " What was not run is covered by a tested attacker who sees the same and knows no less." if covered else ""
+        " Of what was not run no more is known than of a tested attacker who sees the same and knows no less."
+        if covered
+        else ""
     )
     return _sentence(f"{'; '.join(parts)}.{meaning} Not known is not safe.") if parts else ""
 
@@ -187,6 +224,19 @@ def _who(answer: Answer, several: bool) -> str:
     knows = f", which {answer.knowledge}" if answer.knowledge else ""
     where = f". Worst of all situations: {answer.where}" if several else f". {_sentence(answer.where)}"
     return _sentence(f"{answer.learner}{knows}{where}.")
+
+
+def _also(worst: Answer, tested: Sequence[Answer]) -> str:
+    """Everybody else to whom something leaks, each at its worst: who needs less than the worst is no smaller risk."""
+    others = [a for a in _undefended(tested) if a.situation.threat != worst.situation.threat and a.judged.level.leaks]
+    said = []
+    for answer in {a.situation.threat: a for a in reversed(others)}.values():
+        knows = f", which {answer.knowledge}" if answer.knowledge else ""
+        told = tally.brief(answer.columns, answer.noun)
+        most = answer.columns[0] if answer.columns and answer.columns[0].level.leaks else None
+        at_worst = f"; {short(most.verdict.column)}: {most.words}" if most is not None else ""
+        said.append(f"Also {answer.learner}{knows}: {told} ({label(answer.situation.protocol)}{at_worst}).")
+    return " ".join(said)
 
 
 def _worst_column(answer: Answer, found: Sequence[Answer]) -> str:
@@ -221,8 +271,7 @@ def _with_rows(capped: Sequence[tuple[ColumnAnswer, Ceiling]]) -> str:
     what = "mistakes of naming the most frequent class" if column.is_label else "variance"
     beyond = [one for one, ceiling in capped if floor_above(one, ceiling)]
     if beyond and (ceiling.gain < 0.005 or lanes(beyond[0]).floor > ceiling.full):
-        most = percent(max(0.0, *(ceiling.high for _, ceiling in read)))
-        said = f"no less, since attacks solve equations that learners do not; learners alone find at most {most}"
+        said = "at least what attacks take without them, since attacks solve equations that learners do not"
     elif ceiling.gain < 0.005:
         said = f"at most {percent(max(0.0, *(ceiling.high for _, ceiling in read)))} in any column"
     else:
@@ -250,14 +299,18 @@ def _without_rows(columns: Sequence[ColumnAnswer]) -> str:
     return f"Without complete rows of other people: {name} ({worst.words})."
 
 
-def _imputed(found: Sequence[Answer]) -> str:
+def _imputed(found: Sequence[Answer], through: Collection[str]) -> str:
     """Leaking columns of which own columns alone would tell as much to whoever has complete rows."""
     leaking = [c for c in words.worst_columns(found) if c.level.leaks and not c.is_label and c.metric == "values"]
     known = [c for c in leaking if c.ceiling is not None and c.ceiling.own >= lanes(c).floor > 0]
+    learnt = sum(c.verdict.column in through for c in known)
     if not known:
         return ""
     verb = "leaks" if len(leaking) == 1 else "leak"
-    return f"Of {count(len(leaking), 'column')} that {verb}, they could impute {len(known)} as well from own columns alone."
+    return (
+        f"Of {count(len(leaking), 'column')} that {verb}, whoever has complete rows could impute {len(known)} as well from own "
+        f"columns alone{f'; without such rows, {learnt} of these leak through the messages' if learnt else ''}."
+    )
 
 
 def _total(answer: Answer) -> int:

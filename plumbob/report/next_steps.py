@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Judged, Standing
+from plumbob.auditing.concluding.conclusion import Conclusion, Doubt, Judged, Standing, worst_per_column
 from plumbob.auditing.concluding.defence_frontier import Frontier
 from plumbob.auditing.concluding.failures import Failure
 from plumbob.auditing.concluding.judging import LIMIT
@@ -69,9 +69,37 @@ def _withhold(standings: Sequence[Standing], choices: Sequence[Frontier], asked:
     number = len({one.verdict.column for one in worst})
     threats = [asked.threat(one.situation.threat) for one in worst]
     model = any(threat is not None and threat.grant(WhiteBox) is not None for threat in threats)
-    what = "these columns, or the model," if model else "it" if number == 1 else "these columns"
+    without = [one for one in standings if not _has_model(one, asked) and one.attack]
+    enough = model and not any(one.level.leaks for one in without)
+    what = "these columns, or the model," if enough else "it" if number == 1 else "these columns"
     verb = "leaks" if number == 1 else "leak"
-    return Step(f"Withhold {what} until a defence is shown to stop the leak: {_columns(worst)} {verb}.")
+    said = f"Withhold {what} until a defence is shown to stop the leak: {_columns(worst)} {verb}."
+    return Step(f"{said} {_without_model(without)}" if model else said)
+
+
+def _has_model(one: Standing, asked: Asked) -> bool:
+    threat = asked.threat(one.situation.threat)
+    return threat is None or threat.grant(WhiteBox) is not None
+
+
+def _without_model(found: Sequence[Standing]) -> str:
+    """What withholding the model would leave, as far as attackers without it were tested."""
+    if not found:
+        return "What leaks without the model was not tested."
+    targets = worst_per_column(found)
+    columns = [one for one in targets if one.verdict.column != LABEL]
+    leaking, unknown = sum(one.level.leaks for one in columns), sum(not one.level.known for one in targets)
+    what = [f"{leaking} of {count(len(columns), 'column')}"] if leaking else []
+    what += ["the label"] if any(one.level.leaks for one in targets if one.verdict.column == LABEL) else []
+    telling = [one for one in found if one.level.leaks or not what]
+    threats = sentence_list(list(dict.fromkeys(short(one.situation.threat) for one in telling)))
+    if what:
+        verb = "leaks" if not leaking else "leak"
+        return f"Withholding the model is not enough: without it {sentence_list(what)} still {verb} ({threats})."
+    if unknown:
+        verb = "is" if unknown == 1 else "are"
+        return f"Without the model {unknown} of {count(len(targets), 'target')} {verb} not known ({threats})."
+    return f"Without the model no leak was found ({threats})."
 
 
 def _effort(conclusion: Conclusion) -> Step | None:

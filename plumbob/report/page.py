@@ -105,7 +105,7 @@ def render(findings: Sequence[Finding], about: About, conclusion: Conclusion | N
         found=found,
         facts=facts(found, about.asked, conclusion.failures),
         strip=_strip(words.worst_columns(found)),
-        advice=[protection.headline(choice) for choice in choices],
+        advice=[*(protection.headline(choice) for choice in choices), *protection.idle_words(conclusion)],
         caution=unlearnt(findings),
         steps=next_steps(conclusion, choices, about.asked),
         tiers=_tiers(shown, about.asked),

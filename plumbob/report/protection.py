@@ -8,7 +8,9 @@ from statistics import fmean
 
 from markupsafe import Markup
 
+from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.defence_frontier import SMALL_LOSS, Estimate, Frontier, Mark, Option, Reason, cheapest
+from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.concluding.verdict_words import whole_percent
 from plumbob.report import canvas, charts
 from plumbob.report.answer import Answer
@@ -90,17 +92,27 @@ def _nothing(frontier: Frontier) -> str:
     if bare is None or best is None:
         return said
     noun = "tile" if pictures(frontier) else "column"
-    leak = f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}"
-    ceiling = f"{_ceilings(best)} in place of {_ceilings(bare)}"
     return (
-        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks find less: {_left(best, noun)}; without defence "
-        f"{_left(bare, noun)}. The mean leak is {leak}, the mean ceiling {ceiling}, against the threats that were tested."
+        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks find less, but still "
+        f"{_most(best)} of one {noun}{_learners(best)}: {_left(best, noun)}; without defence they find {_most(bare)}: "
+        f"{_left(bare, noun)}. Each {noun} counts at its worst over the threats that were tested. The mean leak is "
+        f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}."
     )
+
+
+def idle_words(conclusion: Conclusion) -> list[str]:
+    """Defences that leave everything as it is, protocol by protocol: what leaks without them leaks with them."""
+    return [
+        f"For {label(protocol)} on {short(data)}, {sentence_list([short(defence) for _, _, defence in some])} "
+        f"{'changes' if len(some) == 1 else 'change'} nothing: messages are as without defence, and what leaks there leaks "
+        "all the same."
+        for (data, protocol), some in group(conclusion.idle, lambda one: one[:2]).items()
+    ]
 
 
 def _left(option: Option, noun: str) -> str:
     """What attacks found under a defence, with what is not known."""
-    worst = max(option.marks, key=lambda mark: mark.leaking)
+    worst = option.counts
     open_ = f", {worst.undecided} {'is' if worst.undecided == 1 else 'are'} undecided" if worst.undecided else ""
     return f"{worst.leaking} of {count(worst.columns, noun)} {'leaks' if worst.leaking == 1 else 'leak'}{open_}"
 
@@ -116,9 +128,17 @@ def least_found(frontier: Frontier) -> Option | None:
     return best if spared.mean - spared.margin > 0 and best is not bare else None
 
 
-def _ceilings(option: Option) -> str:
+def _most(option: Option) -> str:
+    """What attacks take of the column that leaks most."""
+    return f"up to {percent(max(mark.worst_gain.mean for mark in option.marks))}"
+
+
+def _learners(option: Option) -> str:
+    """That learners gain less from the messages than attacks found: then theirs is no bound of what leaks."""
     known = [mark.ceiling for mark in option.marks if mark.ceiling is not None]
-    return percent(max(known)) if known else "not known"
+    if not known or max(known) >= max(mark.worst_gain.mean for mark in option.marks):
+        return ""
+    return f" (learners gain {percent(max(known))} from the messages in the mean, which bounds no attack)"
 
 
 def _against(option: Option) -> str:
@@ -187,8 +207,8 @@ def status(frontier: Frontier, option: Option) -> str:
 
 
 def verdict(option: Option) -> str:
-    """How many columns leak, under the threat where most do."""
-    worst = max(option.marks, key=lambda mark: mark.leaking)
+    """How many columns leak, each at its worst over all threats that were tested."""
+    worst = option.counts
     parts = [f"{worst.leaking} of {worst.columns}"]
     others = ((worst.undecided, "undecided"), (worst.untested, "not tested"), (worst.clear, "no leak"))
     parts += [f"{number} {said}" for number, said in others if number]

@@ -1,6 +1,6 @@
 """Rows at risk in words: how many people, never which. Counts that could point at a person are not told exactly.
 
-Chance is what the same guesses hit where the best fixed guess misses, when they are dealt to other people.
+Chance is what the same guesses hit where the best guess without a message misses, when they are dealt to other people.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def people(answer: Answer) -> str:
 
 
 def _any_or_column(answer: Answer, rows: int) -> str:
-    """The attack, or the one column in the trials in which it leaks, that hits most people where a fixed guess misses."""
+    """The attack, or the one column in the trials in which it leaks, that hits most people beyond other guesses."""
     counted = [s for s in answer.summaries if s.rows_at_risk and above_chance(s.rows_at_risk, "any")]
     most = max(counted, key=lambda s: s.rows_at_risk["any_1"], default=None)
     leaking = [one for one in answer.columns if one.level.leaks and one.verdict.rows_1 is not None]
@@ -99,8 +99,8 @@ def _whole(answer: Answer, counts: Mapping[str, float], rows: int, columns: int)
 
 def _any(counts: Mapping[str, float], rows: int) -> str:
     return (
-        f"For {few(counts['any_1'])} of {rows:,} people at least one hidden value was guessed {NEAR} where a fixed guess "
-        f"misses; chance gives {few(counts['any_1_chance'])}."
+        f"For {few(counts['any_1'])} of {rows:,} people at least one hidden value was guessed {NEAR} where the best "
+        f"guess without a message misses; chance gives {few(counts['any_1_chance'])}."
     )
 
 
@@ -108,12 +108,12 @@ def _no_more(counts: Mapping[str, float], rows: int) -> str:
     """Hits that luck explains."""
     return (
         f"No more people are hit than by chance: for {few(counts['any_1'])} of {rows:,} a hidden value was guessed {NEAR} where "
-        f"a fixed guess misses; chance gives {few(counts['any_1_chance'])}."
+        f"the best guess without a message misses; chance gives {few(counts['any_1_chance'])}."
     )
 
 
 def of_column(verdict: Verdict, rows: int) -> str:
-    """For how many people one column was guessed closely, beside a fixed guess, and how many of these a fixed guess misses,
+    """For how many people one column was guessed closely, beside a fixed guess, and how many of these no other guess hits,
     beside chance; empty where nobody counted.
     """
     if verdict.rows_1 is None or verdict.rows_exact is None:
@@ -121,10 +121,10 @@ def of_column(verdict: Verdict, rows: int) -> str:
     hit, beyond = max(verdict.within_1 * rows, verdict.rows_1), few(verdict.rows_1)
     chance = few(verdict.rows_1_chance or 0.0)
     if not verdict.rows_1:
-        return f"nobody was guessed {NEAR} whom a fixed guess misses"
+        return f"nobody was guessed {NEAR} whom the best guess without a message misses"
     if round(hit) >= rows and verdict.level is Level.EXACT:
         return ""  # which is said already
     whom = f"all {rows:,} people" if round(hit) >= rows else f"{few(hit)} of {rows:,} people"
     fixed = "" if verdict.fixed_1 is None else f" (a fixed guess: {few(verdict.fixed_1 * rows)})"
     close = f"for {whom} the guess was {NEAR.removeprefix('to ')}{fixed}"
-    return f"{close}; where a fixed guess misses for {beyond}, by chance {chance}"
+    return f"{close}; where the best guess without a message misses for {beyond}, by chance {chance}"

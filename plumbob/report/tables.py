@@ -76,7 +76,7 @@ def _protection_cells(choice: Frontier, option: Option, trees: bool) -> tuple[Ce
 def _counts(option: Option) -> Cell:
     """Columns by level, one below the other, so that they add up."""
     first, *others = protection.verdict(option).split(", ")
-    return Cell(_said(first, *others), max(mark.leaking for mark in option.marks), "number")
+    return Cell(_said(first, *others), option.counts.leaking, "number")
 
 
 def _said(first: str, *others: str) -> Markup:
@@ -165,7 +165,8 @@ def column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer]) -> Ta
         of = [phrases.short(column.situation.data)] * sets + [
             phrases.defence_words(column.situation.defence)
         ] * defences
-        by = [phrases.label(column.situation.protocol)] * protocols + [column.learner] * threats
+        by = [phrases.label(column.situation.protocol)] * protocols
+        by += [f"{column.learner} ({phrases.short(column.situation.threat)})"] * threats
         rows.append(_column_cells(column, ", ".join(of), ", ".join(by), len(header) > 4))
     return Table(header, tuple(rows))
 
@@ -213,7 +214,11 @@ def _times(column: ColumnAnswer) -> str:
         return ""
     trials = column.verdict.trials
     return (
-        "one trial" if trials == 1 else f"all {trials} trials that hid it" if column.level.leaks else f"{trials} trials"
+        "hidden in one trial only"
+        if trials == 1
+        else f"all {trials} trials that hid it"
+        if column.level.leaks
+        else f"{trials} trials"
     )
 
 

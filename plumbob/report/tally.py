@@ -40,6 +40,17 @@ def headline(found: Sequence[Standing], noun: str, whom: str, where: str = "") -
     return f"No leak above {limit(every)} % in {what}{where if held else ''}"
 
 
+def brief(found: Sequence[Standing], noun: str) -> str:
+    """How many columns leak and of how many it is not known, in a few words."""
+    columns = [one for one in found if not _is_label(one)]
+    leaking, unknown = sum(one.level.leaks for one in columns), sum(not one.level.known for one in columns)
+    clear = [one for one in columns if not one.level.leaks and one.level.known]
+    parts = [f"{leaking} of {count(len(columns), noun)} {'leaks' if leaking == 1 else 'leak'}"]
+    parts += [f"{unknown} not known"] if unknown else []
+    parts += [f"{len(clear)} without a leak above {limit(clear)} %"] if clear else []
+    return ", ".join(parts)
+
+
 def unknown_words(columns: Sequence[Standing], target: Standing | None) -> str:
     """How many of the targets are not known, by reason."""
     parts = []

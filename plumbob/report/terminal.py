@@ -56,6 +56,8 @@ def print_summary(
     for choice in choices:
         say(console, protection.advice(choice), "bold")
         console.print(_protection_table(choice, console))
+    for sentence in protection.idle_words(conclusion):
+        say(console, sentence, "bold")
     _print_situations(found, console)
     _print_columns(words.worst_columns(shown), found, console)
     _print_attacks(shown, console)

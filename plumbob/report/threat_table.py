@@ -127,5 +127,5 @@ def _place(answer: Answer, several: bool) -> str:
 
 def _open(answer: Answer) -> str:
     if answer.judged.gap is not None and not answer.summaries:
-        return answer.judged.gap.state + ": " + answer.judged.gap.why
+        return answer.judged.gap.state + ": " + answer.why
     return tally.unknown_words(answer.columns, answer.label)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from plumbob.auditing.concluding.conclusion import conclude
-from plumbob.auditing.concluding.idle_defences import effective
+from plumbob.auditing.concluding.idle_defences import effective, idle_places
 from plumbob.auditing.concluding.summarise import attacked
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import read_plan
@@ -192,7 +192,8 @@ def _checked(place: Path) -> None:
 
 def _summed(folder: Path, path: str, plan: Plan | None, findings: list[Finding], wrong: list[str]) -> Opened:
     changed = effective(findings)
-    found = tuple(answers(conclude(changed) if plan is None else conclude(changed, gaps(plan), plan.limit)))
+    concluded = conclude(changed) if plan is None else conclude(changed, gaps(plan), plan.limit)
+    found = tuple(answers(replace(concluded, idle=tuple(idle_places(findings)))))
     computed, findings = findings, attacked(changed)
     columns: dict[str, ColumnAnswer] = {}
     told = [one for answer in found for one in (*answer.columns, *([answer.label] if answer.label else []))]

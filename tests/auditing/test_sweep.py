@@ -87,7 +87,7 @@ def test_a_threat_that_no_attack_fits_is_covered_by_a_stronger_one() -> None:
     covered = [gap for gap in gaps(plan) if gap.protocol == "logistic_regression"]
     assert [(gap.threat, gap.defence, gap.meaningful) for gap in covered] == [("active", "hide_model", False)]
     assert (covered[0].covered_by, covered[0].state) == ("active-auxiliary", "not run")
-    assert "this one cannot learn more" in covered[0].words
+    assert "which sees the same and knows no less" in covered[0].words
     alone = make_plan({"defences": ["none", "hide_model"], "threats": ["active"], "protocols": "logistic_regression"})
     assert [(gap.threat, gap.meaningful) for gap in gaps(alone)] == [("active", True)]
     assert [(gap.covered_by, gap.state) for gap in gaps(alone)] == [("", "not tested")]

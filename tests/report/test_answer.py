@@ -9,6 +9,7 @@ from plumbob.report.answer import answers, how, overall, sure, worst_columns
 from plumbob.report.exposure import known_before
 from plumbob.report.facts import Asked, holdings
 from plumbob.report.phrases import plain, short
+from plumbob.report.protection import idle_words
 from tests.report import samples
 
 
@@ -163,3 +164,31 @@ def test_names_lose_what_steers_the_reader(name: str, shown: str) -> None:
 
 def test_long_names_are_cut_in_the_middle() -> None:
     assert short("a" * 200 + "z") == "a" * 40 + "…" + "a" * 38 + "z"
+
+
+def test_what_was_not_run_is_told_with_what_is_known_of_who_stands_for_it() -> None:
+    """Attacks are lower bounds: undecided columns of the tested attacker bound nothing."""
+    why = "no better known than active, which sees the same and knows no less"
+    gap = Gap("logistic_regression", "active-black-box", "none", why, meaningful=False, covered_by="active")
+    found = {
+        a.situation.threat: a
+        for a in answers(conclude([replace(f, defence="none") for f in samples.harmless()], [gap]))
+    }
+    assert found["active-black-box"].untested == f"Not run: {why}: 0 of 10 columns leak, 10 not known"
+    leaking = {a.situation.threat: a for a in answers(conclude(samples.values(), [gap]))}
+    assert f"{why}: 6 of 10 columns leak, 4 not known" in leaking["active-black-box"].untested
+
+
+def test_under_a_defence_that_changes_nothing_the_warning_stays() -> None:
+    gap = Gap("logistic_regression", "active", "rounding", "no attack of this plan applies")
+    found = conclude(samples.values(), [gap])
+    place = next(one.situation for one in found.situations if one.gap is not None)
+    without = next(a for a in answers(found) if a.situation == place)
+    assert without.untested == "Not tested: no attack of this plan applies"
+    idle = replace(found, idle=((place.data, place.protocol, place.defence),))
+    told = next(a for a in answers(idle) if a.situation == place)
+    assert told.untested.endswith("; same messages as without defence: treat it as leaking")
+    assert idle_words(idle) == [
+        "For logistic regression on bank, rounding changes nothing: messages are as without defence, and what leaks there "
+        "leaks all the same."
+    ]

@@ -175,7 +175,10 @@ def test_where_nothing_was_encoded_attacks_on_codes_are_not_applicable() -> None
         }
     ).filled()
     assert {finding.attack for finding in run(plan, open_source(plan.data, 0))} == {"split_sides", CEILING}
-    title, low = "secure_boost (key_bits=0, trees=1, depth=1)", "an active party that sets the low bits of its gradients"
+    title, low = (
+        "secure_boost (key_bits=0, trees=1, depth=1)",
+        "an active party that sets the low bits of its gradients",
+    )
     needs = {"bin_mapping": "100 complete rows of other people", "code_decoding": low, "reverse_sum": low}
     assert [one.words for one in untried(plan) if "chosen_gradients" not in one.what] == [
         f"{name} on {title} is not applicable: it needs {what}" for name, what in needs.items()

@@ -83,12 +83,18 @@ def test_what_could_be_imputed_anyway_is_said() -> None:
         return taking_part(answers(conclude(every)), BANK)
 
     assert "impute" not in told(0.1)
-    assert told(0.95).endswith("Of 6 columns that leak, they could impute 4 as well from own columns alone.")
+    assert told(0.95).endswith(
+        "Of 6 columns that leak, whoever has complete rows could impute 4 as well from own columns alone; without such rows, 4 "
+        "of these leak through the messages."
+    )
 
 
 def test_a_leak_that_needs_complete_rows_is_not_told_of_an_attacker_without_them() -> None:
     found = answers(conclude(samples.values(threat="active-auxiliary") + samples.harmless()))
-    assert taking_part(found, BANK) == "Without complete rows of other people: nothing that attacks found."
+    assert taking_part(found, BANK) == (
+        "Without complete rows of other people: nothing that attacks found. With complete rows, and what else such attackers "
+        "know: income (recovered exactly)."
+    )
 
 
 def test_what_is_not_known_is_counted_over_all_situations() -> None:

@@ -55,10 +55,22 @@ def test_what_was_asked_for_is_not_asked_again() -> None:
 def test_what_leaks_is_withheld_until_something_is_shown_to_stop_it() -> None:
     first = steps(samples.values())[0].said
     assert first == (
-        "Withhold these columns, or the model, until a defence is shown to stop the leak: income, age, balance and 3 more leak."
+        "Withhold these columns, or the model, until a defence is shown to stop the leak: income, age, balance and 3 more leak. "
+        "What leaks without the model was not tested."
     )
     assert not steps(samples.values(threat="active-black-box"))[0].said.startswith("Withhold these columns, or")
     assert not any(step.said.startswith("Withhold") for step in steps(samples.capped(samples.sweep())))
+
+
+def test_withholding_the_model_is_no_cure_where_who_has_none_learns_too() -> None:
+    said = steps(samples.values() + samples.values(threat="active-black-box-auxiliary"))[0].said
+    assert said.startswith("Withhold these columns until")
+    assert said.endswith(
+        "Withholding the model is not enough: without it 6 of 10 columns still leak (active-black-box-auxiliary)."
+    )
+    harmless = steps(samples.values() + [replace(f, threat="active-black-box") for f in samples.harmless()])[0].said
+    assert harmless.startswith("Withhold these columns, or the model,")
+    assert "(active-black-box)" in harmless
 
 
 def test_weaker_settings_are_to_be_run_again() -> None:

@@ -75,8 +75,8 @@ def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
     answer = answers(conclude(told(samples.values(shares=(0.3,)))))[0]
     assert people(answer) == (
         "All 10 hidden values of 50 of 1,000 people were guessed to within 1 % of the range; chance: none. "
-        "For 200 of 1,000 people at least one hidden value was guessed to within 1 % of the range where a fixed guess "
-        "misses; chance gives none."
+        "For 200 of 1,000 people at least one hidden value was guessed to within 1 % of the range where the best guess "
+        "without a message misses; chance gives none."
     )
     some = answers(conclude(told(samples.values(shares=(0.3,)), all_1=3.0, all_1_hit=4.0, all_1_chance=0.2)))[0]
     assert people(some).startswith(
@@ -86,7 +86,7 @@ def test_people_at_risk_are_counted_and_few_are_not_told() -> None:
     lucky = people(answers(conclude(told(samples.values(shares=(0.3,)), **dealt)))[0])
     assert lucky == (
         "No more people are hit than by chance: for 200 of 1,000 a hidden value was guessed to within 1 % of the range where "
-        "a fixed guess misses; chance gives 190."
+        "the best guess without a message misses; chance gives 190."
     )
     assert people(answers(conclude(told(samples.harmless())))[0]).startswith("No more people are hit than by chance")
     assert people(answers(conclude(samples.values()))[0]) == ""  # findings of an older version
@@ -116,10 +116,12 @@ def test_people_of_a_column_are_told_beside_chance() -> None:
     verdict = answers(conclude(samples.values(shares=(0.3,))))[0].columns[1].verdict
     verdict = replace(verdict, within_1=20 / 384, rows_1=19.0, rows_exact=0.0, rows_1_chance=8.0)
     close = "for 20 of 384 people the guess was within 1 % of the range (a fixed guess: 38)"
-    assert of_column(replace(verdict, fixed_1=0.1), 384) == (f"{close}; where a fixed guess misses for 19, by chance 8")
+    assert of_column(replace(verdict, fixed_1=0.1), 384) == (
+        f"{close}; where the best guess without a message misses for 19, by chance 8"
+    )
     assert "for all 384 people" in of_column(replace(verdict, within_1=1.0), 384)
     assert of_column(replace(verdict, rows_1=0.0), 384) == (
-        "nobody was guessed to within 1 % of the range whom a fixed guess misses"
+        "nobody was guessed to within 1 % of the range whom the best guess without a message misses"
     )
     exact = replace(verdict, level=Level.EXACT, within_1=1.0)
     assert of_column(exact, 384) == ""  # the verdict says it

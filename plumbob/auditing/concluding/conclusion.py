@@ -104,6 +104,7 @@ class Conclusion:
     summaries: tuple[Summary, ...] = ()
     limit: float = LIMIT
     failures: tuple[Failure, ...] = ()  # of attacks: their columns were not tested by them
+    idle: tuple[tuple[str, str, str], ...] = ()  # data, protocol and defence that changed nothing, and is not judged
 
     @property
     def level(self) -> Level:
@@ -229,6 +230,12 @@ def _unattacked(place: Situation, ceiling: Ceiling, why: str) -> Standing:
     verdict = Verdict(ceiling.column, Level.NOT_TESTED, not_tested_words(why), why=why)
     metric = "labels" if ceiling.column == LABEL else "values"
     return Standing(place, "", ceiling.unknown, metric, ceiling.rows, verdict, ceiling)
+
+
+def worst_per_column(found: Iterable[Standing]) -> list[Standing]:
+    """Every column, and the label, of every data set at its worst over the situations given."""
+    told = group(found, lambda one: (one.situation.data, one.verdict.column))
+    return [max(parts, key=lambda one: one.severity) for parts in told.values()]
 
 
 def level_of(found: Iterable[Standing]) -> Level:

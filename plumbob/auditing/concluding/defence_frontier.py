@@ -15,6 +15,7 @@ from typing import Literal
 
 from plumbob.attacks import attacks
 from plumbob.auditing.concluding.conclusion import Conclusion, Judged, Standing, conclude
+from plumbob.auditing.concluding.counted import Counted, counted
 from plumbob.auditing.concluding.judging import label_gain
 from plumbob.auditing.concluding.summarise import attacked, group, situation_of
 from plumbob.auditing.concluding.untried import Gap
@@ -98,12 +99,20 @@ class Option:
     whole: bool = (
         True  # whether every column, and the label, that was judged under any defence was judged under this one
     )
+    over_threats: Counted | None = None  # its columns, each at its worst over all threats that were tested
     trained: bool = True  # whether the model learnt anything, so that its accuracy says what the defence costs
 
     @property
     def worst(self) -> Mark:
         """The mark with the highest leak: no party can exclude the threat that does most harm."""
         return max(self.marks, key=lambda mark: (mark.leak.mean, mark.level.rank))
+
+    @property
+    def counts(self) -> Counted:
+        """How many columns leak, and what is known of the others; of a single threat, its own counts."""
+        most = max(self.marks, key=lambda mark: mark.leaking)
+        held = most.columns - most.leaking - most.undecided - most.untested - most.clear
+        return self.over_threats or Counted(most.leaking, most.undecided, most.untested, most.clear, held)
 
     @property
     def level(self) -> Level:
@@ -308,6 +317,7 @@ def _option(defence: str, findings: Sequence[Finding], judged: Mapping[str, Judg
         auc=_by_trial(ranked, lambda f: f.auc or 0.0) if ranked else None,
         calibration=_by_trial(meant, lambda f: f.calibration or 0.0) if meant else None,
         gaps=gaps,
+        over_threats=counted(one for situation in judged.values() for one in situation.standings),
     )
 
 

@@ -18,16 +18,18 @@ CHANGES_NOTHING = "it changes nothing here: messages, model and what is known ar
 def effective(findings: Iterable[Finding]) -> list[Finding]:
     """The findings, without those under defences that changed nothing."""
     every = list(findings)
-    idle = set(_idle(every))
+    idle = set(idle_places(every))
     return [one for one in every if (one.data, one.protocol, one.defence) not in idle]
 
 
 def idle(findings: Iterable[Finding]) -> list[Untried]:
     """Those defences, one sentence each."""
-    return [Untried(f"{defence} on {protocol}", CHANGES_NOTHING) for _, protocol, defence in _idle(list(findings))]
+    return [
+        Untried(f"{defence} on {protocol}", CHANGES_NOTHING) for _, protocol, defence in idle_places(list(findings))
+    ]
 
 
-def _idle(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
+def idle_places(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
     """Data, protocol and defence, where in every trial, split and threat the run was that without a defence."""
     runs = {(f.data, f.protocol, f.defence, f.trial, f.unknown, f.threat): f.exchange for f in findings}
     found = []

@@ -74,14 +74,16 @@ def order_words(
 ) -> str:
     """Where own columns are controlled for, that correlation is the evidence, not the one of all rows.
 
-    >>> order_words((-0.1, -0.2, -0.05), 0.7, False, "")
-    'the order of the rows is learnt (rank correlation 0.70), the values are not'
-    >>> order_words((-0.1, -0.2, -0.05), 0.02, False, "", 0.31)
-    'the order of the rows is learnt (rank correlation beyond own columns 0.31), the values are not'
+    >>> order_words((-0.1, -0.2, -0.05), 0.7, False, "").partition(", ")[0]
+    'the order of the rows is learnt (rank correlation 0.70)'
+    >>> order_words((-0.1, -0.2, -0.05), 0.02, False, "", 0.31).partition(", ")[0]
+    'the order of the rows is learnt (rank correlation beyond own columns 0.31)'
+    >>> order_words((-0.1, -0.2, -0.05), 0.7, False, "").partition(", ")[2]
+    'no gain in the values is shown beyond the best guess without a message'
     """
     gain, low, high = gains
     what = "high values are told from low ones" if two_values else "the order of the rows is learnt"
-    rest = "the values are not learnt" if two_values else "the values are not"
+    rest = "no gain in the values is shown beyond the best guess without a message"
     if low > 0:
         rest = f"of the values there is a hint: a gain of {100 * gain:.0f} % ({100 * low:.0f} to {100 * high:.0f} %) {UNPROVEN}"
     return f"{what} ({order_evidence(rank, tie)}){some}, {rest}"

@@ -138,7 +138,7 @@ def gaps(plan: Plan) -> list[Gap]:
             if silent:
                 why = "a passive party gets no message about other parties' rows"
             elif stronger:
-                why = f"covered by {stronger[0]}, whose attacker sees the same and knows no less: this one cannot learn more"
+                why = f"no better known than {stronger[0]}, which sees the same and knows no less"
             covered = stronger[0] if stronger and not silent else ""
             meaningful = not (silent or stronger or idle)
             found.append(
