@@ -151,6 +151,7 @@ def test_a_sweep_from_plan_to_report(tmp_path: Path) -> None:
         "defences": "sweep",
         "trials": 2,
         "rows": 100,
+        "ceiling": False,
     }
     result = run_audit(plan, tmp_path / "out")
     (made,) = frontiers(result.findings)

@@ -288,7 +288,7 @@ def test_an_attack_that_does_not_fit_a_network_leaves_the_others_to_it() -> None
         "trials": 1,
         "rows": 50,
         "threats": ["coordinator"],
-        "attacks": ["gradient_peeling", "dlg"],
+        "attacks": ["gradient_peeling", {"name": "dlg", "preset": "small"}],
         "protocols": [{"name": "split_training", "settings": settings}],
     }
     plan = make_plan(raw, trust=CODE).filled()
