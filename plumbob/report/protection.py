@@ -92,10 +92,14 @@ def _nothing(frontier: Frontier) -> str:
     if bare is None or best is None:
         return said
     noun = "tile" if pictures(frontier) else "column"
+    seen = (
+        f"find less, but still {_most(best)} of one {noun}{_learners(best)}"
+        if _worst(best) >= 0.005
+        else "gain nothing"
+    )
     return (
-        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks find less, but still "
-        f"{_most(best)} of one {noun}{_learners(best)}: {_left(best, noun)}; without defence they find {_most(bare)}: "
-        f"{_left(bare, noun)}. Each {noun} counts at its worst over the threats that were tested. The mean leak is "
+        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks {seen}: {_left(best, noun)}; without defence "
+        f"they find {_most(bare)}: {_left(bare, noun)}. Each {noun} counts at its worst over the threats that were tested. The mean leak is "
         f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}."
     )
 
@@ -128,15 +132,19 @@ def least_found(frontier: Frontier) -> Option | None:
     return best if spared.mean - spared.margin > 0 and best is not bare else None
 
 
-def _most(option: Option) -> str:
+def _worst(option: Option) -> float:
     """What attacks take of the column that leaks most."""
-    return f"up to {percent(max(mark.worst_gain.mean for mark in option.marks))}"
+    return max(mark.worst_gain.mean for mark in option.marks)
+
+
+def _most(option: Option) -> str:
+    return f"up to {percent(_worst(option))}"
 
 
 def _learners(option: Option) -> str:
     """That learners gain less from the messages than attacks found: then theirs is no bound of what leaks."""
     known = [mark.ceiling for mark in option.marks if mark.ceiling is not None]
-    if not known or max(known) >= max(mark.worst_gain.mean for mark in option.marks):
+    if not known or max(known) >= _worst(option):
         return ""
     return f" (learners gain {percent(max(known))} from the messages in the mean, which bounds no attack)"
 
