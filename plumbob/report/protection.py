@@ -92,15 +92,12 @@ def _nothing(frontier: Frontier) -> str:
     if bare is None or best is None:
         return said
     noun = "tile" if pictures(frontier) else "column"
-    seen = (
-        f"find less, but still {_most(best)} of one {noun}{_learners(best)}"
-        if _worst(best) >= 0.005
-        else "gain nothing"
-    )
+    less = f"find less, but still {_most(best)} of one {noun}{_learners(best)}"
     return (
-        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks {seen}: {_left(best, noun)}; without defence "
-        f"they find {_most(bare)}: {_left(bare, noun)}. Each {noun} counts at its worst over the threats that were tested. The mean leak is "
-        f"{percent(best.worst.leak.mean)} in place of {percent(bare.worst.leak.mean)}."
+        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks {less if _worst(best) >= 0.005 else 'gain nothing'}: "
+        f"{_left(best, noun)}; without defence they find {_most(bare)}: {_left(bare, noun)}. Each {noun} counts at its worst "
+        f"over the threats that were tested. The mean leak is {percent(best.worst.leak.mean)} in place of "
+        f"{percent(bare.worst.leak.mean)}."
     )
 
 
