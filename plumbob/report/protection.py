@@ -93,8 +93,9 @@ def _nothing(frontier: Frontier) -> str:
         return said
     noun = "tile" if pictures(frontier) else "column"
     less = f"find less, but still {_most(best)} of one {noun}{_learners(best)}"
+    found = less if _worst(best) >= 0.005 else "gain nothing"
     return (
-        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks {less if _worst(best) >= 0.005 else 'gain nothing'}: "
+        f"{said} With {short(best.defence)} ({_cost(frontier, best)}) attacks {found}: "
         f"{_left(best, noun)}; without defence they find {_most(bare)}: {_left(bare, noun)}. Each {noun} counts at its worst "
         f"over the threats that were tested. The mean leak is {percent(best.worst.leak.mean)} in place of "
         f"{percent(bare.worst.leak.mean)}."
