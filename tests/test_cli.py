@@ -294,6 +294,7 @@ def test_a_sweep_of_the_command_line(tmp_path: Path) -> None:
     assert "name: label_only" in kept
     assert "name: dropout" not in kept
     page = (tmp_path / "out" / "report.html").read_text()
+    assert "rounding (digits=1) on decision_tree was not tried: it changes nothing here" in page
     assert "plumbob audit plan.yaml --sweep" in page
     assert "hide_model on decision_tree was not tried" in page
 

@@ -58,6 +58,7 @@ def one_row_each(guess: Guess, truth: Truth, view: View) -> tuple[Guess, Truth, 
         branches = replace(
             branches, chosen=branches.chosen[kept], candidates=branches.candidates[kept], certain=certain
         )
+    view, truth = _known(view, truth, kept)
     guess = replace(
         guess,
         values=None if guess.values is None else guess.values[kept],
@@ -69,10 +70,24 @@ def one_row_each(guess: Guess, truth: Truth, view: View) -> tuple[Guess, Truth, 
         truth,
         values=truth.values[kept],
         label=None if truth.label is None else truth.label[kept],
-        filled=None if truth.filled is None else truth.filled[kept],
     )
     messages = tuple(
         replace(m, payload=m.payload[kept]) if m.name == "scores" and len(m.payload) == count else m
         for m in view.messages
     )
     return guess, truth, replace(view, own=view.own[kept], messages=messages)
+
+
+def _known(view: View, truth: Truth, kept: IntArray) -> tuple[View, Truth]:
+    """Whoever is known in full is known in every row: those people, by their places among the rows that are kept."""
+    filled = None if truth.filled is None else truth.filled[kept]
+    if view.people is None or view.people_rows is None:
+        return view, replace(truth, filled=filled)
+    table = np.hstack([view.own, truth.values]) + 0.0  # one zero, not two
+    place = {row.tobytes(): i for i, row in enumerate(table[kept])}
+    people, first = np.unique([place[table[row].tobytes()] for row in view.people], return_index=True)
+    if filled is not None:
+        filled[people] = True
+    labels = None if view.people_labels is None else view.people_labels[first]
+    view = replace(view, people=people, people_rows=view.people_rows[first], people_labels=labels)
+    return view, replace(truth, filled=filled, known_people=people)

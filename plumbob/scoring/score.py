@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from plumbob.attacks.auxiliary.complete_rows import labels_alone
 from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import BoolArray, FloatArray, IntArray
@@ -87,7 +88,9 @@ class Score:
     columns: tuple[ColumnScore, ...]  # of pictures: one per tile
     images: ImageScore | None = None
     label_accuracy: float | None = None  # share of rows whose class was guessed, where the active party is not curious
-    label_baseline: float | None = None  # share of the most frequent class
+    label_baseline: float | None = (
+        None  # share of the most frequent class, or of what own columns tell where people are known
+    )
     label_tie: float | None = None  # strongest correlation of a guessed class with a true one
     rows_at_risk: dict[str, float] = field(
         default_factory=dict
@@ -131,6 +134,8 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     told, label = truth.others(guess.labels), truth.others(truth.label)
     right = float(np.mean(told == label))  # a row of which nothing is said counts as wrong
     usual = int(np.bincount(label).max()) / len(label)
+    if (alone := labels_alone(view)) is not None:  # what needs no message is no leak of the protocol
+        usual = max(usual, float(np.mean(truth.others(alone) == label)))
     return replace(judged, label_accuracy=right, label_baseline=usual, label_tie=label_tie(told, label))
 
 

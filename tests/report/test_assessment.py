@@ -146,7 +146,7 @@ def test_the_label_has_a_risk_of_its_own() -> None:
     text = text_of(render(about(threats=(THREATS["passive-training"],)), with_flows(known), made={}))
     assert "leak (1 in order only) to a passive party, and the label; 4 of 10 are undecided." in text
     assert (
-        "the label recovered every label is known, where the most frequent class alone gets 50 % a passive party"
+        "the label recovered every label is known, where the best guess without a message gets 50 % a passive party"
         in text
     )
     partly = [replace(f, score=replace(f.score, label_accuracy=0.7, label_baseline=0.5)) for f in found]

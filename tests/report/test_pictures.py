@@ -183,7 +183,7 @@ def test_the_terminal_says_how_good_the_pictures_are() -> None:
     assert "Yes: 4 of 4 tiles leak" in text
     assert "Pictures: 34" in text
     assert "(share exact 0 %) by tile recovery; the mean picture reaches" in text
-    assert "Label: Every label is known, where the most frequent class alone gets 33 %, by tile recovery." in text
+    assert "Label: Every label is known, where the best guess without a message gets 33 %, by tile recovery." in text
     assert "The curious side holds none of the 64 pixels; all were attacked." in text
 
 

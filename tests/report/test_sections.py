@@ -244,7 +244,7 @@ def test_the_label_is_part_of_the_answer() -> None:
     assert found[0].headline.startswith(
         "Yes: 6 of 10 columns leak (1 in order only) to a passive party, and the label;"
     )
-    assert "Of the label: every label is known, where the most frequent class alone gets 50 %." in found[0].breakdown
+    assert "Of the label: every label is known, where the best guess without a message gets 50 %." in found[0].breakdown
     other = answers(conclude(findings + samples.capped(samples.values(threat="active-training"))))
     assert (
         overall(other).partition("; ")[0]
@@ -252,7 +252,7 @@ def test_the_label_is_part_of_the_answer() -> None:
     )
     assert "leak (1 in order only) to a passive party, and the label;" in printed(findings)
     shown = page(findings)
-    assert "<dt>Label</dt><dd><bdi>Every label is known, where the most frequent class alone gets 50" in shown
+    assert "<dt>Label</dt><dd><bdi>Every label is known, where the best guess without a message gets 50" in shown
     assert "<bdi>the label</bdi>" in shown.split('id="column-table"')[1].split("</table>")[0]
     assert "<dt>Pictures</dt>" not in shown
 

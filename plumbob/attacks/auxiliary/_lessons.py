@@ -27,29 +27,26 @@ class Lesson:
     hidden: FloatArray  # rows known in full x unknown columns
     labels: IntArray | None = None  # classes of the rows known in full, where these are unknown of the others
 
-    def silent(self) -> Lesson:
-        """The same without messages."""
-        return replace(self, told_taught=self.told_taught[:, :0], told_asked=self.told_asked[:, :0])
 
-
-def lesson(view: View) -> Lesson:
-    """Of the people known in full where the threat grants some, else of the other people's rows."""
+def lesson(view: View, told: bool = True) -> Lesson:
+    """Of the people known in full where the threat grants some, else of the other people's rows; with messages, or without."""
     if view.people is not None and view.people_rows is not None:
-        people, said = view.people_rows, row_messages(view).features
+        people = view.people_rows
+        said = row_messages(view).features if told else np.zeros((len(view.own), 0))
         labels = None if view.active in view.curious else view.people_labels
         return Lesson(people[:, view.known], view.own, said[view.people], said, people[:, view.unknown], labels)
     if view.auxiliary is None:
         raise BadInput("expected complete rows, and this view holds none")
     rows, own = view.auxiliary, view.auxiliary[:, view.known]
     none, silent = np.zeros((len(rows), 0)), np.zeros((len(view.own), 0))
-    if view.auxiliary_scores is None:
+    if view.auxiliary_scores is None or not told:
         return Lesson(own, view.own, none, silent, rows[:, view.unknown])
     asked = ~np.isnan(view.auxiliary_scores).any(axis=1)
     if asked.sum() < 2:
         return Lesson(own, view.own, none, silent, rows[:, view.unknown])
-    told = _scores_of_both(view, view.auxiliary_scores[asked])
+    said = _scores_of_both(view, view.auxiliary_scores[asked])
     count = int(asked.sum())
-    return Lesson(own[asked], view.own, told[:count], told[count:], rows[asked][:, view.unknown])
+    return Lesson(own[asked], view.own, said[:count], said[count:], rows[asked][:, view.unknown])
 
 
 def _scores_of_both(view: View, answers: FloatArray) -> FloatArray:

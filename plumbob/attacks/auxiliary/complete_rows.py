@@ -80,9 +80,17 @@ def learnt_alone(view: View) -> FloatArray | None:
     """What the same learners find in own columns alone, a guess that needs no message; None without complete rows."""
     if view.auxiliary is None and view.people is None:
         return None
-    taught = lesson(view).silent()
+    taught = lesson(view, told=False)
     parts = (taught.own_taught, taught.own_asked, taught.hidden)
     return _alone(_Asked(bundle.canonical([bundle.digest(part) for part in parts]), taught, view.steps))
+
+
+def labels_alone(view: View) -> IntArray | None:
+    """The classes that the same learners find in own columns alone; None where no label is known of anybody."""
+    if view.people is None:
+        return None
+    taught = lesson(view, told=False)
+    return None if taught.labels is None else _classes(taught, taught.labels, len(view.classes), TREES)
 
 
 @dataclass(frozen=True)

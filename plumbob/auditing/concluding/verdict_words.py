@@ -12,11 +12,11 @@ def label_words(right: float, usual: float, leaking: int, trials: int) -> str:
     """What is known of the label, in words.
 
     >>> label_words(0.91, 0.5, 3, 3)
-    '91 % of the labels guessed, where the most frequent class alone gets 50 %'
+    '91 % of the labels guessed, where the best guess without a message gets 50 %'
     """
     some = "" if leaking == trials else f" in {leaking} of {trials} trials"
     said = "every label is known" if right == 1 else f"{min(99, round(100 * right))} % of the labels guessed"
-    return f"{said}{some}, where the most frequent class alone gets {100 * usual:.0f} %"
+    return f"{said}{some}, where the best guess without a message gets {100 * usual:.0f} %"
 
 
 def none_words(unseen: float) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbob.attacks.auxiliary.complete_rows import CompleteRows, learnt_alone
+from plumbob.attacks.auxiliary.complete_rows import CompleteRows, labels_alone, learnt_alone
 from plumbob.attacks.base import Guess
 from plumbob.errors import BadInput
-from plumbob.federation import split_at_random
+from plumbob.federation import Table, split_at_random
 from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.scoring.score import Score, score
 from plumbob.scoring.truth import truth_of
@@ -54,9 +54,12 @@ def test_one_hidden_column_comes_out_of_answers_on_other_people() -> None:
 
 
 def test_a_passive_party_learns_labels_from_gradients() -> None:
-    _, guess, found = judged(world("split_network", built_in("breast"), 0.3), insider(20, active=False))
+    view, guess, found = judged(world("split_network", built_in("breast"), 0.3), insider(20, active=False))
     assert guess.labels is not None
     assert found.label_accuracy is not None
+    alone = labels_alone(view)
+    assert alone is not None
+    assert 0.8 < np.mean(guess.labels == alone) < 0.9  # own columns tell most of them: that is the baseline
     assert found.label_accuracy > 0.95 > found.label_baseline  # type: ignore[operator]  # there where the accuracy is
 
 
@@ -74,6 +77,22 @@ def test_people_known_in_full_count_nowhere() -> None:
     assert [(one.gain, one.rows_exact) for one in again.columns] == [
         (one.gain, one.rows_exact) for one in found.columns
     ]
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_people_who_come_again_are_known_in_every_row(active: bool) -> None:
+    """200 people, each there twice: 20 rows known in full are not counted, nor are those people's other rows."""
+    table = made_table(rows=200)
+    twice = np.repeat(np.arange(200), 2)
+    again = Table(table.name, table.columns, table.values[twice], table.label[twice], table.classes)
+    federation = split_at_random(again, 4, np.random.default_rng(0))
+    log = SplitNetwork(hidden=(8,), epochs=2).train(federation, federation, np.random.default_rng(0))
+    view, _, found = judged(log, insider(20, active=active))
+    assert view.people is not None
+    assert len(view.own) == 400
+    people = len(np.unique(twice[view.people]))
+    assert {column.claims for column in found.columns} == {200 - people}
+    assert found.error < (1e-6 if active else 1)
 
 
 def test_where_no_message_speaks_of_rows_nothing_was_tried() -> None:
