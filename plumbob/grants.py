@@ -72,6 +72,21 @@ class KnownPeople(Grant):
 
 
 @dataclass(frozen=True)
+class KnownLabels(Grant):
+    """The labels of `count` people of each class whose rows are in the federation; fu2022 calls them auxiliary labels."""
+
+    count: int = 4
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise BadInput(f"known labels: expected at least 1 for each class, got {self.count}")
+
+    @property
+    def words(self) -> str:
+        return f"the labels of {self.count:,} of these people for each class"
+
+
+@dataclass(frozen=True)
 class Deviation(Grant):
     """What a curious active party may send that the protocol does not ask for. `words` go on from "an active party that"."""
 
@@ -158,6 +173,8 @@ def _covers(more: Grant | None, grant: Grant) -> bool:
         return isinstance(more, AuxiliaryRows) and more.count >= grant.count and more.predicted == grant.predicted
     if isinstance(grant, KnownPeople):
         return isinstance(more, KnownPeople) and more.count >= grant.count
+    if isinstance(grant, KnownLabels):
+        return isinstance(more, KnownLabels) and more.count >= grant.count
     return more is not None
 
 

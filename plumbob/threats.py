@@ -10,6 +10,7 @@ from plumbob.grants import (
     AuxiliaryRows,
     Deviation,
     Grant,
+    KnownLabels,
     KnownPeople,
     LowBits,
     Schema,
@@ -27,6 +28,7 @@ __all__ = [
     "AuxiliaryRows",
     "Deviation",
     "Grant",
+    "KnownLabels",
     "KnownPeople",
     "LowBits",
     "Schema",
@@ -100,6 +102,12 @@ _OWN = (
         "passive-known-people",
         "a passive party, which has no label, sees the training messages and knows 20 of the people in full",
         (Schema(), KnownPeople(20)),
+        active=False,
+    ),
+    Threat(
+        "passive-known-labels",
+        "a passive party, which sees the training messages and knows the labels of 4 of the people for each class",
+        (Schema(), KnownLabels(4)),
         active=False,
     ),
     Threat(

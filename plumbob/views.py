@@ -14,11 +14,15 @@ from plumbob import bundle, memory
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
-from plumbob.grants import AuxiliaryRows, Grant, KnownPeople, Schema, Threat, WhiteBox
+from plumbob.grants import AuxiliaryRows, Grant, KnownLabels, KnownPeople, Schema, Threat, WhiteBox
 from plumbob.known_defences import KnownDefences
 from plumbob.transcript import COORDINATOR, Message, Transcript, check_message, check_words
 from plumbob.trust import NO_CODE, Trust
 
+_OPTIONAL = (
+    *("ranges", "steps", "auxiliary", "auxiliary_scores"),
+    *("people", "people_rows", "people_labels", "labelled", "labelled_classes"),
+)
 AUXILIARY_ANSWERS, COLUMNS_OF = "auxiliary answers/", "columns of/"  # notes, by party
 
 
@@ -47,6 +51,8 @@ class View:
     people: IntArray | None = None  # numbers of the rows of which the curious know everything, in rising order
     people_rows: FloatArray | None = None  # these rows, all columns of the joint model
     people_labels: IntArray | None = None  # and their classes
+    labelled: IntArray | None = None  # numbers of the rows of which the curious know the label, in rising order
+    labelled_classes: IntArray | None = None  # and what it is
     notes: dict[str, Array] = field(default_factory=dict)  # what the curious parties know by their own work
     trust: Trust = NO_CODE  # of whoever runs the attack; never saved
 
@@ -112,6 +118,15 @@ class View:
             raise BadInput(f"this view holds no message '{name}'")
         return np.concatenate(payloads)
 
+    @property
+    def known_labels(self) -> IntArray:
+        """The class of every row that the curious know by their threat, -1 of the others."""
+        known = np.full(len(self.own), -1, dtype=np.int64)
+        for rows, classes in ((self.people, self.people_labels), (self.labelled, self.labelled_classes)):
+            if rows is not None and classes is not None:
+                known[rows] = classes
+        return known
+
     def save(self, path: Path) -> None:
         """Write to a folder, or to one file if the path ends in `.zip`."""
         bundle.save(path, *self.parts())
@@ -123,8 +138,7 @@ class View:
         arrays |= {f"model/{name}": array for name, array in (self.model or {}).items()}
         arrays |= self.defence.prefixed()
         arrays |= {f"notes/{name}": array for name, array in self.notes.items()}
-        optional = ("ranges", "steps", "auxiliary", "auxiliary_scores", "people", "people_rows", "people_labels")
-        arrays |= {name: array for name in optional if (array := getattr(self, name)) is not None}
+        arrays |= {name: array for name in _OPTIONAL if (array := getattr(self, name)) is not None}
         meta = {
             "kind": "view",
             "protocol": self.protocol,
@@ -163,6 +177,7 @@ class View:
                 check_message(path, i, header)
             _check_own(path, arrays, len(meta["unknown_names"]))
             _check_people(path, arrays)
+            _check_labelled(path, arrays, len(meta["classes"]))
             messages = tuple(
                 Message(**header, payload=arrays[f"message/{i}"]) for i, header in enumerate(meta["messages"])
             )
@@ -186,6 +201,8 @@ class View:
                 people=arrays.get("people"),
                 people_rows=arrays.get("people_rows"),
                 people_labels=arrays.get("people_labels"),
+                labelled=arrays.get("labelled"),
+                labelled_classes=arrays.get("labelled_classes"),
                 notes=_under("notes/", arrays),
                 trust=trust,
             )
@@ -249,6 +266,7 @@ def cut(transcript: Transcript, threat: Threat, trust: Trust = NO_CODE) -> View:
         defence=KnownDefences.within(coordinator),
         auxiliary_scores=_auxiliary_scores(coordinator, threat.grant(AuxiliaryRows)),
         **_people(transcript, threat.grant(KnownPeople)),
+        **_labelled(transcript, threat.grant(KnownLabels)),
         notes={k: v for party in curious for k, v in _under("notes/", transcript.sealed(party)).items()}
         | _auxiliary_answers(transcript, curious, unknown, threat.grant(AuxiliaryRows)),
         trust=trust,
@@ -286,6 +304,23 @@ def _check_people(path: Path, arrays: dict[str, Array]) -> None:
         and labels.shape == people.shape
     ):
         raise BadInput(f"{path}: 'people': expected different rows of the view, their {shape[1]} columns and classes")
+
+
+def _check_labelled(path: Path, arrays: dict[str, Array], classes: int) -> None:
+    """Check the rows whose labels are known: their numbers and classes."""
+    if not {"labelled", "labelled_classes"} & set(arrays):
+        return
+    rows, known = arrays.get("labelled", np.zeros(0)), arrays.get("labelled_classes", np.zeros(0))
+    if not (
+        rows.ndim == known.ndim == 1
+        and rows.dtype.kind == known.dtype.kind == "i"
+        and 0 < len(np.unique(rows)) == len(rows) == len(known) < len(arrays["own"])
+        and rows.min() >= 0
+        and rows.max() < len(arrays["own"])
+        and known.min() >= 0
+        and known.max() < classes
+    ):
+        raise BadInput(f"{path}: 'labelled': expected different rows of the view and the class of each")
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
@@ -345,10 +380,32 @@ def _people(transcript: Transcript, grant: Grant | None) -> dict[str, Any]:
         raise BadInput(
             f"the threat knows {grant.count:,} of the people, which is more than half of the {len(rows):,} rows"
         )
-    people = np.linspace(0, len(rows) - 1, grant.count).round().astype(np.int64)
+    people = _spread(len(rows), grant.count)
     label = transcript.sealed(transcript.active).get("label")
     return {
         "people": people,
         "people_rows": rows[people],
         "people_labels": None if label is None else np.asarray(label)[people],
     }
+
+
+def _labelled(transcript: Transcript, grant: Grant | None) -> dict[str, Array]:
+    """The labels of some people of every class, spread evenly over its rows; of a rare class at most of half of them."""
+    if not isinstance(grant, KnownLabels):
+        return {}
+    label = np.asarray(transcript.sealed(transcript.active).get("label", np.zeros(0, dtype=np.int64)))
+    found = []
+    for one in np.unique(label):
+        rows = np.flatnonzero(label == one)
+        found.append(rows[_spread(len(rows), min(grant.count, len(rows) // 2))])
+    rows = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+    if not len(rows) or 2 * len(rows) > len(label):
+        raise BadInput(
+            f"the threat knows the labels of {len(rows):,} of the people, and there are {len(label):,} rows with a label; "
+            "expected at least one and at most half of them"
+        )
+    return {"labelled": rows, "labelled_classes": label[rows].astype(np.int64)}
+
+
+def _spread(rows: int, count: int) -> IntArray:
+    return np.linspace(0, rows - 1, count).round().astype(np.int64)

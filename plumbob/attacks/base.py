@@ -71,6 +71,7 @@ class Guess:
     certificate: str = ""  # how sure the attack is of what it found, and of having found all
     labels: IntArray | None = None  # classes of the rows, or of `people`; -1 where the attack does not read them
     untried: str = ""  # what the attack does not handle here; a null result is then inconclusive
+    unnamed: bool = False  # whether `labels` tell which rows share a class, and not which class that is
     path: tuple[tuple[int, FloatArray], ...] = ()  # of an attack by steps: some of them, with the values at each
 
 

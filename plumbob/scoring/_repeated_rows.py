@@ -81,10 +81,14 @@ def one_row_each(guess: Guess, truth: Truth, view: View) -> tuple[Guess, Truth, 
 def _known(view: View, truth: Truth, kept: IntArray) -> tuple[View, Truth]:
     """Whoever is known in full is known in every row: those people, by their places among the rows that are kept."""
     filled = None if truth.filled is None else truth.filled[kept]
-    if view.people is None or view.people_rows is None:
-        return view, replace(truth, filled=filled)
     table = np.hstack([view.own, truth.values]) + 0.0  # one zero, not two
     place = {row.tobytes(): i for i, row in enumerate(table[kept])}
+    if view.labelled is not None and view.labelled_classes is not None:
+        rows, first = np.unique([place[table[row].tobytes()] for row in view.labelled], return_index=True)
+        view = replace(view, labelled=rows, labelled_classes=view.labelled_classes[first])
+        truth = replace(truth, labelled=rows)
+    if view.people is None or view.people_rows is None:
+        return view, replace(truth, filled=filled)
     people, first = np.unique([place[table[row].tobytes()] for row in view.people], return_index=True)
     if filled is not None:
         filled[people] = True

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from plumbob.attacks.auxiliary.complete_rows import labels_alone
 from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.scoring._repeated_rows import one_row_each
 from plumbob.scoring.column_ceiling import ColumnCeiling
-from plumbob.scoring.evidence import label_tie
 from plumbob.scoring.held_columns import held_columns
 from plumbob.scoring.images import ImageScore, image_score
+from plumbob.scoring.label_claims import score_labels
 from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
@@ -89,9 +88,10 @@ class Score:
     images: ImageScore | None = None
     label_accuracy: float | None = None  # share of rows whose class was guessed, where the active party is not curious
     label_baseline: float | None = (
-        None  # share of the most frequent class, or of what own columns tell where people are known
+        None  # share of the most frequent class, or of what own columns tell where people or labels are known
     )
     label_tie: float | None = None  # strongest correlation of a guessed class with a true one
+    label_unnamed: bool = False  # whether it was guessed who shares a class, and not which class that is
     rows_at_risk: dict[str, float] = field(
         default_factory=dict
     )  # counts of rows, see `scoring.rows`; empty if not counted
@@ -127,16 +127,16 @@ def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> S
     if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
         # The same for all rows says nothing of any. What differs counts where it is right, whatever the attack's limits.
         judged = replace(judged, columns=tuple(replace(column, claims=0) for column in judged.columns))
-    if guess.labels is None or truth.label is None or view.active in view.curious:
+    label = score_labels(guess, truth, view)
+    if label is None:
         return judged
-    if guess.untried and (guess.labels < 0).all():
-        return judged
-    told, label = truth.others(guess.labels), truth.others(truth.label)
-    right = float(np.mean(told == label))  # a row of which nothing is said counts as wrong
-    usual = int(np.bincount(label).max()) / len(label)
-    if (alone := labels_alone(view)) is not None:  # what needs no message is no leak of the protocol
-        usual = max(usual, float(np.mean(truth.others(alone) == label)))
-    return replace(judged, label_accuracy=right, label_baseline=usual, label_tie=label_tie(told, label))
+    return replace(
+        judged,
+        label_accuracy=label.accuracy,
+        label_baseline=label.baseline,
+        label_tie=label.tie,
+        label_unnamed=label.unnamed,
+    )
 
 
 def _with_held(truth: Truth, view: View) -> Truth:

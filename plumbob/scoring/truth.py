@@ -37,6 +37,7 @@ class Truth:
         None  # cells that count nowhere: preparation filled them, or their people are known in full
     )
     known_people: IntArray | None = None  # rows that the curious know in full
+    labelled: IntArray | None = None  # rows whose label they know
     nodes: tuple[IntArray, FloatArray] | None = None  # of a model of trees: column and threshold of its nodes on them
 
     @property
@@ -56,6 +57,11 @@ class Truth:
     def others(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The rows of people whom the curious do not know in full."""
         return rows if self.known_people is None else np.delete(rows, self.known_people, axis=0)
+
+    def unlabelled(self, rows: IntArray) -> IntArray:
+        """The rows of people whose label the curious do not know by their threat."""
+        known = [part for part in (self.known_people, self.labelled) if part is not None]
+        return np.delete(rows, np.concatenate(known)) if known else rows
 
     def only(self, columns: IntArray) -> Truth:
         """The truth of some columns."""
@@ -103,6 +109,7 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
         grids=np.array([feature.column.grid for feature in features]),
         filled=_uncounted(_filled(transcript, view), values[:, view.unknown], view.people),
         known_people=view.people,
+        labelled=view.labelled,
         nodes=_nodes(coordinator, view),
     )
 

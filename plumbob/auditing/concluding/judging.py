@@ -289,10 +289,11 @@ def judge_label(trials: Sequence[Finding], settings: int, *, why_not: str = "", 
     unseen = max(trial.unseen for trial in judged)
     words = {Level.UNDECIDED: undecided_words(unseen), Level.NONE: none_words(unseen)}
     words[Level.NOT_TESTED] = not_tested_words(why_not)
+    unnamed = all(trial.score.label_unnamed for trial in shown)
     return Verdict(
         column=LABEL,
         level=level,
-        words=words.get(level) or label_words(right, usual, len(chosen), len(trials)),
+        words=words.get(level) or label_words(right, usual, len(chosen), len(trials), unnamed),
         gain=gain,
         low=low,
         high=high,

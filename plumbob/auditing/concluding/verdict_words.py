@@ -8,13 +8,14 @@ LEAST_EXACT = 5  # people; fewer could be pointed at
 UNPROVEN = "fails the stricter test that covers all columns, trials and settings at once"
 
 
-def label_words(right: float, usual: float, leaking: int, trials: int) -> str:
+def label_words(right: float, usual: float, leaking: int, trials: int, unnamed: bool = False) -> str:
     """What is known of the label, in words.
 
     >>> label_words(0.91, 0.5, 3, 3)
     '91 % of the labels guessed, where the best guess without a message gets 50 %'
     """
     some = "" if leaking == trials else f" in {leaking} of {trials} trials"
+    some += ", but not which class is which" if unnamed else ""
     said = "every label is known" if right == 1 else f"{min(99, round(100 * right))} % of the labels guessed"
     return f"{said}{some}, where the best guess without a message gets {100 * usual:.0f} %"
 

@@ -12,7 +12,7 @@ from plumbob.auditing.running.expand import attack_cases, units
 from plumbob.auditing.running.open_data import Source
 from plumbob.errors import BadInput
 from plumbob.federation import halves
-from plumbob.threats import AuxiliaryRows, KnownPeople, WhiteBox, cut
+from plumbob.threats import AuxiliaryRows, KnownLabels, KnownPeople, WhiteBox, cut
 from plumbob.transcript import Transcript
 
 FEWEST = 50  # predicted rows below which the normal limits of the verdicts are too lenient
@@ -69,6 +69,12 @@ def check_fit(plan: Plan, source: Source) -> None:
             raise BadInput(
                 f"threat '{threat.name}' knows {people.count:,} of the people, more than half of the {seen:,} rows attacked; "
                 "name a threat with fewer ('known_people')"
+            )
+        labels = threat.grant(KnownLabels)
+        if threat.name in used and isinstance(labels, KnownLabels) and 2 * labels.count * len(source.classes) > seen:
+            raise BadInput(
+                f"threat '{threat.name}' knows {labels.count:,} labels of each of {len(source.classes)} classes, more than half "
+                f"of the {seen:,} rows attacked; name a threat with fewer ('known_labels')"
             )
 
 

@@ -17,6 +17,7 @@ from plumbob.threats import (
     AuxiliaryRows,
     Deviation,
     Grant,
+    KnownLabels,
     KnownPeople,
     LowBits,
     Schema,
@@ -34,13 +35,15 @@ class ThreatPlan(Part):
     auxiliary_rows: int | None = Field(default=None, ge=0)
     auxiliary_from: Literal["training", "prediction"] | None = None
     known_people: int | None = Field(default=None, ge=0)
+    known_labels: int | None = Field(default=None, ge=0)
     deviates: tuple[Literal["low_bits", "any_gradient"], ...] | None = None
 
     def threat(self) -> Threat:
         if self == ThreatPlan(name=self.name):
             return THREATS.named(self.name)  # a bare name must be a known one
         base = THREATS.get(self.name, THREATS["active"])
-        grants = [grant for grant in base.grants if not isinstance(grant, AuxiliaryRows | KnownPeople | Deviation)]
+        chosen_here = AuxiliaryRows | KnownPeople | KnownLabels | Deviation
+        grants = [grant for grant in base.grants if not isinstance(grant, chosen_here)]
         if self.knows is not None:
             grants = [kind() for kind, word in _KNOWS.items() if word in self.knows]
         grants += self._rows(base)
@@ -72,7 +75,7 @@ class ThreatPlan(Part):
         )
 
     def _rows(self, base: Threat) -> list[Grant]:
-        """The complete rows it is granted, of other people and of these."""
+        """The complete rows it is granted, of other people and of these, and the labels."""
         rows = base.grant(AuxiliaryRows) if self.auxiliary_rows is None else None
         rows = AuxiliaryRows(self.auxiliary_rows) if self.auxiliary_rows else rows
         if self.auxiliary_from is not None:
@@ -83,7 +86,9 @@ class ThreatPlan(Part):
             rows = replace(rows, predicted=self.auxiliary_from == "prediction")
         people = base.grant(KnownPeople) if self.known_people is None else None
         people = KnownPeople(self.known_people) if self.known_people else people
-        return [one for one in (rows, people) if one is not None]
+        labels = base.grant(KnownLabels) if self.known_labels is None else None
+        labels = KnownLabels(self.known_labels) if self.known_labels else labels
+        return [one for one in (rows, people, labels) if one is not None]
 
 
 _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}

@@ -96,6 +96,7 @@ def packed_guess(guess: Guess) -> tuple[dict[str, Any], dict[str, Array]]:
         "names": [str(name) for name in guess.names],
         "certificate": str(guess.certificate),
         "untried": str(guess.untried),
+        "unnamed": bool(guess.unnamed),
         "steps": [int(step) for step, _ in guess.path],
     }
     return head, {name: np.asarray(array) for name, array in arrays.items() if array is not None}
@@ -115,6 +116,7 @@ def guess_of(head: Mapping[str, Any], arrays: dict[str, Array], view: View) -> G
             certificate=words[0],
             labels=arrays.get("labels"),
             untried=words[1],
+            unnamed=bool(head["unnamed"]),
             path=tuple((int(step), arrays[f"path/{i}"]) for i, step in enumerate(head["steps"])),
         )
     except (KeyError, TypeError, ValueError) as error:
