@@ -272,6 +272,7 @@ def _asked(plan: Plan, source: Source) -> Asked:
         gated=plan.gate is not None,
         sweeps=plan.data.recorded is None,
         dropped=source.dropped,
+        matched=source.matched,
         inapplicable=tuple(one.words for one in inapplicable(plan)),
     )
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from plumbob.crypto.psi import Send, intersect, to_bytes
+from plumbob.data.matched import Matched
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput, suggest
 from plumbob.federation import ByteArray
@@ -26,6 +28,15 @@ HOW = ("psi", "ids")
 FEWEST_SHARED_ROWS = 20  # shared rows below which no model and no audit means anything
 
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The parties' shared rows, sorted by id, without the id column; notes on what was done; and what that told whom."""
+
+    frames: dict[str, pd.DataFrame]
+    notes: tuple[str, ...]
+    matched: tuple[Matched, ...]
 
 
 def pass_on(sender: str, receiver: str, name: str, payload: ByteArray) -> ByteArray:
@@ -41,8 +52,8 @@ def align(
     how: str = "psi",
     rules: Rules | None = None,
     send: Send = pass_on,
-) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
-    """The parties' shared rows, sorted by id, without the id column; and notes on what was done."""
+) -> Aligned:
+    """Match the rows of all parties; every message goes through `send`."""
     _check(frames, active, how)
     columns = {party: id_column if isinstance(id_column, str) else id_column.get(party, "") for party in frames}
     notes: list[str] = []
@@ -50,13 +61,19 @@ def align(
         party: _unique(party, _ids(party, frame, columns[party]), (rules or Rules()).duplicates, notes)
         for party, frame in frames.items()
     }
-    shared = sorted(_shared(unique, columns, active, how, send))
+    left, told = _shared(unique, columns, active, how, send)
+    shared, asked = sorted(left), {one.about[0]: one.rows for one in told}
     aligned = {}
     for party, frame in frames.items():
-        told = shared if party == active else _unpack(send(active, party, "shared ids", _pack(shared)))
-        aligned[party] = _take(frame, unique[party], told, columns[party])
+        ids = shared
+        if party != active:
+            ids = _unpack(send(active, party, "shared ids", _pack(shared)))
+            others = (active, *(other for other in frames if other not in (active, party)))
+            seen = asked[party] if how == "psi" else len(shared)
+            told.append(Matched(party, others, len(unique[party]), len(shared), seen))
+        aligned[party] = _take(frame, unique[party], ids, columns[party])
         notes.append(f"party '{party}': {len(shared):,} of {len(frame):,} rows are shared by all, sorted by id")
-    return aligned, tuple(notes)
+    return Aligned(aligned, tuple(notes), tuple(told))
 
 
 def canonical(ids: pd.Series) -> list[str]:
@@ -122,9 +139,10 @@ def _unique(party: str, ids: Sequence[str], rule: str, notes: list[str]) -> dict
 
 def _shared(
     unique: Mapping[str, Mapping[str, int]], columns: Mapping[str, str], active: str, how: str, send: Send
-) -> list[str]:
-    """Ids that every party has, as the active party learns them."""
+) -> tuple[list[str], list[Matched]]:
+    """Ids that every party has, as the active party learns them, and what it learns on the way."""
     shared, asked = list(unique[active]), [active]
+    told: list[Matched] = []
     for party, theirs in unique.items():
         if party == active:
             continue
@@ -137,7 +155,8 @@ def _shared(
             shared = [one for one in shared if one in shown]
         asked.append(party)
         _check_overlap(len(shared), before, theirs, asked, columns)
-    return shared
+        told.append(Matched(active, (party,), len(before), len(shared), len(theirs), how == "ids"))
+    return shared, told
 
 
 def _check_overlap(

@@ -10,9 +10,10 @@ from plumbob.auditing.concluding.conclusion import worst_per_column
 from plumbob.auditing.concluding.failures import Failure
 from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning.matrix import Block
+from plumbob.data.matched import Matched
 from plumbob.federation import Dropped
 from plumbob.report import answer as words
-from plumbob.report import exposure, risk, tally
+from plumbob.report import exposure, matching, risk, tally
 from plumbob.report.answer import Answer, ColumnAnswer
 from plumbob.report.bars import floor_above, lanes
 from plumbob.report.phrases import count, defended, label, percent, plain, reduced, sentence_list, short
@@ -31,6 +32,7 @@ class Asked:
     gated: bool = False
     sweeps: bool = True  # whether defences can be tried: not on a recorded run
     dropped: tuple[Dropped, ...] = ()  # columns of the parties' files that took no part
+    matched: tuple[Matched, ...] = ()  # what matching their rows told whom
     inapplicable: tuple[str, ...] = ()  # attacks that read what nobody of the plan sends, each with the reason
 
     def threat(self, name: str) -> Threat | None:
@@ -62,6 +64,7 @@ def facts(found: Sequence[Answer], asked: Asked, failed: Sequence[Failure] = ())
         ("People", risk.people(worst)),
         (f"Worst {noun}", _worst_column(worst, tested)),
         ("Label", _of_label(tested)),
+        ("Matching", matching.in_short(asked.matched)),
         ("Pictures", words.pictures(worst)),
         ("Taking part adds", taking_part([answer for answer in found if answer.judged.counts], asked)),
         ("Attacked", f"{holdings(worst, asked)} {_twice(found)}".strip()),

@@ -18,7 +18,7 @@ from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.matrix import NOTHING, role
 from plumbob.auditing.running.data_flows import SHUT
 from plumbob.auditing.running.finding import Finding
-from plumbob.report import severity
+from plumbob.report import matching, severity
 from plumbob.report.answer import Answer
 from plumbob.report.phrases import count, defended, label, number, sentence_list
 from plumbob.report.residual import NOT_TESTED, Side, Stage
@@ -171,8 +171,8 @@ def _linkability(about: Subject, stages: Sequence[Stage]) -> Row:
     crossed = (
         f"Rows were matched {'by private set intersection' if private else 'by showing identifiers'}. "
         f"In the clear crossed: {sentence_list(opened) or 'nothing'}.",
-        f"The match links the records of {shared:,} people by design: each party learns whom it shares with the others.",
-        "Not tested: what that tells about people, such as who is a customer of both.",
+        f"The match links the records of {shared:,} people by design.",
+        *matching.sentences(about.matched),
     )
     return Row("Linkability", (*crossed, outside), _steps(stages, lambda _: [BY_DESIGN]), meaning)
 

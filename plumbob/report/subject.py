@@ -13,6 +13,7 @@ from plumbob.auditing.planning.sweep import fits
 from plumbob.auditing.running.data_flows import Flow, flows_of
 from plumbob.auditing.running.expand import gaps, untried
 from plumbob.auditing.running.open_data import Source
+from plumbob.data.matched import Matched
 from plumbob.defences import Combined
 from plumbob.defences.guarantee import Guarantee
 from plumbob.protocols import PROTOCOLS
@@ -59,6 +60,7 @@ class Subject:
     notes: tuple[str, ...] = ()
     untrained: tuple[str, ...] = ()  # protocols, as findings name them, of which only the prediction is played
     promises: tuple[Promise, ...] = ()  # of differential privacy
+    matched: tuple[Matched, ...] = ()  # what matching rows told whom
     not_audited: tuple[str, ...] = ()  # columns of the parties' files that took no part
 
     @property
@@ -94,6 +96,7 @@ def subject(plan: Plan, source: Source) -> Subject:
         classes=len(source.classes),
         threats=tuple(threat.threat() for threat in plan.threats),
         alignment=() if source.alignment is None else flows_of(source.alignment),
+        matched=source.matched,
         gaps=(*_gaps(gaps(plan)), *(one.words for one in untried(plan))),
         attacks=tuple(attack.title for attack in plan.fitting_attacks),
         notes=source.notes,

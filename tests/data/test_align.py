@@ -1,6 +1,7 @@
 """Alignment: the same rows in the same order at every party, with every message through the channel."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbob.data.align import HOW, align, canonical
+from plumbob.data.matched import Matched
 from plumbob.data.prepare import Rules
 from plumbob.errors import BadInput
 from plumbob.federation import ByteArray
@@ -21,7 +23,7 @@ def party(ids: object, **columns: object) -> pd.DataFrame:
 
 def aligned(frames: dict[str, pd.DataFrame], **options: object) -> dict[str, pd.DataFrame]:
     settled: dict[str, object] = {"id_column": "customer", "active": "bank", "how": "ids"} | options
-    return align(frames, **settled)[0]  # type: ignore[arg-type]  # options vary by test
+    return align(frames, **settled).frames  # type: ignore[arg-type]  # options vary by test
 
 
 def refused(frames: dict[str, pd.DataFrame], **options: object) -> str:
@@ -74,15 +76,16 @@ def test_ids_that_differ_stay_different() -> None:
 @pytest.mark.parametrize(("rule", "kept"), [("first", "early"), ("last", "late")])
 def test_of_repeated_ids_the_rule_picks_one(rule: str, kept: str) -> None:
     bank = party([5, *range(30)], when=["early"] * 5 + ["late"] * 26)
-    rows, notes = align(
+    made = align(
         {"bank": bank, "shop": party(range(30))},
         id_column="customer",
         active="bank",
         how="ids",
         rules=Rules(duplicates=rule),
     )
-    assert rows["bank"].loc[rows["bank"]["own"] == "5", "when"].tolist() == [kept]
-    assert f"party 'bank': 1 rows with duplicate ids were dropped; the {rule} row of each id was kept" in notes
+    bank_rows = made.frames["bank"]
+    assert bank_rows.loc[bank_rows["own"] == "5", "when"].tolist() == [kept]
+    assert f"party 'bank': 1 rows with duplicate ids were dropped; the {rule} row of each id was kept" in made.notes
 
 
 def test_repeated_ids_can_be_refused() -> None:
@@ -166,3 +169,34 @@ def test_by_psi_a_passive_partys_unshared_ids_do_not_cross_in_the_clear() -> Non
     aligned({"bank": party([*shared, "only-bank"]), "shop": party([*shared, "only-shop"])}, how="psi", send=send)
     assert b"shared-0" in crossed
     assert b"only-" not in crossed
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_matching_tells_each_party_which_of_its_people_the_others_have(how: str) -> None:
+    frames = {"bank": party(range(100)), "shop": party(range(40, 130)), "gym": party(range(70, 400))}
+    told = align(frames, id_column="customer", active="bank", how=how).matched
+    shop = Matched("bank", ("shop",), rows=100, shared=60, listed=90, ids_shown=how == "ids")
+    gym = Matched("bank", ("gym",), rows=60, shared=30, listed=330, ids_shown=how == "ids")
+    asked = {"psi": (100, 60), "ids": (30, 30)}[
+        how
+    ]  # the blinded ids that reach a passive party, or the shared ones alone
+    to_shop = Matched("shop", ("bank", "gym"), rows=90, shared=30, listed=asked[0])
+    to_gym = Matched("gym", ("bank", "shop"), rows=330, shared=30, listed=asked[1])
+    assert told == (shop, gym, to_shop, to_gym)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_matching_is_said_to_tell_is_what_crossed(how: str) -> None:
+    """Counted from the messages: the ids in them, not what the code says it learnt."""
+    crossed: list[tuple[str, str, str, ByteArray]] = []
+
+    def send(*message: Any) -> ByteArray:
+        crossed.append(message)
+        return message[-1]
+
+    frames = {"bank": party(range(100)), "shop": party(range(40, 130))}
+    to_bank, to_shop = align(frames, id_column="customer", active="bank", how=how, send=send).matched
+    shared = next(json.loads(payload.tobytes()) for _, _, name, payload in crossed if name == "shared ids")
+    assert {len(shared)} == {to_bank.shared, to_shop.shared}
+    shown = [json.loads(payload.tobytes()) for _, _, name, payload in crossed if name == "ids"]
+    assert [to_bank.ids_shown, to_bank.listed] == ([True, len(shown[0])] if shown else [False, 90])

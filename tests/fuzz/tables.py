@@ -196,9 +196,8 @@ def read(folder: Path) -> None:
     rules, label, ids = Rules(**options["rules"]), options["label"], options["id"]
     bank = read_frame(folder / options["file"], text=(ids,))
     shop = read_frame(folder / "shop.csv", text=("id",))
-    frames, _ = align(
-        {"bank": bank, "shop": shop}, id_column={"bank": ids, "shop": "id"}, active="bank", how="ids", rules=rules
-    )
+    columns = {"bank": ids, "shop": "id"}
+    frames = align({"bank": bank, "shop": shop}, id_column=columns, active="bank", how="ids", rules=rules).frames
     if rules.missing == "drop_rows":
         complete_rows(frames["bank"], label=label, ignore=options["ignore"], rules=rules, where="party 'bank'")
     prepare(

@@ -15,6 +15,7 @@ from plumbob.auditing.planning.plan import DataPlan, ProtocolPlan
 from plumbob.data import registry
 from plumbob.data.align import align
 from plumbob.data.files import read_frame
+from plumbob.data.matched import Matched
 from plumbob.data.prepare import IGNORED, complete_rows, prepare
 from plumbob.data.sampling import read_sample
 from plumbob.errors import BadInput, suggest
@@ -52,6 +53,7 @@ class Source:
     table: Table | None
     notes: tuple[str, ...]
     alignment: Transcript | None = None  # the messages of the private set intersection, where one was run
+    matched: tuple[Matched, ...] = ()  # and what it told whom
     public: bool = False  # a published data set: pictures of its rows may be shown
     recorded: Transcript | None = None  # a run that was recorded: judged as it is, not run again
     words: Mapping[str, str] = field(default_factory=dict)  # `city=Oslo` to `city=1`, for models that know the words
@@ -279,7 +281,7 @@ def _from_files(plan: DataPlan, seed: int, given: Frames) -> Source:
             left_out[name] = [column for column in map(str, frames[name].columns) if column not in keep]
             frames[name] = frames[name][[column for column in keep if column in frames[name].columns]]
     log = Transcript("alignment", active, tuple(frames), (), ())
-    aligned, notes = align(
+    aligned = align(
         frames,
         id_column=plan.id,
         active=active,
@@ -287,7 +289,8 @@ def _from_files(plan: DataPlan, seed: int, given: Frames) -> Source:
         rules=plan.rules.rules(),
         send=lambda sender, receiver, name, payload: log.send(sender, receiver, "align", 0, name, payload),
     )
-    return replace(_federate(plan, aligned, active, (*sampled, *notes), left_out), alignment=log)
+    source = _federate(plan, aligned.frames, active, (*sampled, *aligned.notes), left_out)
+    return replace(source, alignment=log, matched=aligned.matched)
 
 
 def _federate(
