@@ -8,7 +8,7 @@ from plumbob.auditing.concluding.summarise import group
 from plumbob.data.matched import Matched
 from plumbob.report.phrases import count, percent, sentence_list, short
 
-BY_DESIGN = "No defence of an audit changes that."
+BY_DESIGN = "So each knows who was trained on. No defence of an audit changes that."
 
 
 def sentences(matched: Sequence[Matched]) -> list[str]:

@@ -23,10 +23,11 @@ from plumbob.report.subject import Promise, Subject
 from plumbob.scoring.leak_levels import Level
 from plumbob.threats import AuxiliaryRows, Threat, WhiteBox
 
+MEMBERSHIP = "membership inference"
 PRIVACY_ATTACKS = {  # of NIST AI 100-2e2025, with what each aims at
     DATA_RECONSTRUCTION: "hidden records, from what was computed of them",
     ATTRIBUTE_INFERENCE: "hidden values of a person, from what is known of that person",
-    "membership inference": "whether a person was in the training data",
+    MEMBERSHIP: "whether a person was in the training data",
     "property inference": "facts about the training data as a whole",
     "model extraction": "the model itself",
 }
@@ -55,6 +56,8 @@ def _privacy_attack(
     """One kind of attack; where none was run, it was not tested."""
     found, findings = results
     names = [name for name, attack in ran.items() if attack.nist == kind]
+    if not names and kind == MEMBERSHIP and about.matched:
+        return _by_matching(about)
     if not names:
         return {
             "kind": kind,
@@ -79,6 +82,20 @@ def _privacy_attack(
         "knowledge": ", ".join(boxes),
         "can": "; ".join(can),
         "found": _found(found, names),
+    }
+
+
+def _by_matching(about: Subject) -> dict[str, Any]:
+    """No attack is needed: every party knows the people of the rows that it matched, and so who was trained on."""
+    learners = sentence_list([short(one) for one in dict.fromkeys(one.learner for one in about.matched)])
+    return {
+        "kind": MEMBERSHIP,
+        "aim": PRIVACY_ATTACKS[MEMBERSHIP],
+        "run": f"none is needed: {learners} matched the rows of training and know whose they are",
+        "stage": "training",
+        "knowledge": "the shared ids",
+        "can": "takes part in matching",
+        "found": FOUND,
     }
 
 

@@ -19,6 +19,7 @@ from plumbob.auditing.concluding.untried import Gap
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.data_flows import CLEAR, ENCRYPTED, Flow
 from plumbob.auditing.running.finding import Finding
+from plumbob.data.matched import Matched
 from plumbob.defences import defence_named
 from plumbob.report import identifiability, severity, standards
 from plumbob.report.answer import Answer, answers
@@ -342,6 +343,13 @@ def test_attacks_stand_under_their_names_and_the_others_were_not_tested() -> Non
     row = nist(sums, replace(PREDICTS, threats=(THREATS["active-training"],)))["data reconstruction"]
     assert (row["stage"], row["knowledge"]) == ("training", "gray box")
     assert "changes what it sends" in row["can"]
+
+
+def test_whoever_matched_rows_knows_who_was_trained_on() -> None:
+    told = (Matched("bank", ("shop",), rows=120, shared=90, listed=100), Matched("shop", ("bank",), 100, 90, 120))
+    row = nist(samples.values(), replace(PREDICTS, matched=told))["membership inference"]
+    assert row["found"] == "found"
+    assert "bank and shop matched the rows of training" in row["run"]
 
 
 def test_an_attack_that_did_not_fit_found_nothing_that_is_known() -> None:

@@ -8,6 +8,7 @@ from plumbob.papers.ours import (
     first_checks,
     guarded_sums,
     levels,
+    membership,
     private_answers,
     redrawn_batches,
     rounds_alone,
@@ -37,5 +38,6 @@ PARTS = (
     fake_candidates,
     first_checks,
     deviating,
+    membership,
 )
 __all__ = ["PARTS"]
