@@ -46,13 +46,15 @@ def run_masked(
             if sender is not receiver:
                 key = key_bytes(pairs[sender.name].public)
                 log.send(sender.name, receiver.name, "setup", 0, "public key", key)
-    own: list[int] = []
+    own: list[list[int]] = [[] for _ in parties]
     for turn, rows in enumerate(schedule.rows):
         gradients = [_gradient(log, turn, party, parties, pairs, rows) for party in parties]
-        own += gradients[0].ravel().tolist()
-        for party, gradient in zip(parties, gradients, strict=True):
+        for party, gradient, kept in zip(parties, gradients, own, strict=True):
+            kept += gradient.ravel().tolist()
             party.step(gradient, len(rows), schedule.epoch(turn))
-    note(log, parties[0].name, "own gradients", as_bytes(own))
+    note(log, parties[0].name, "own gradients", as_bytes(own[0]))
+    for party, kept in zip(parties[1:], own[1:], strict=True):
+        note(log, party.name, f"own gradients/{party.name}", as_bytes(kept))
 
 
 def _gradient(
