@@ -85,11 +85,13 @@ def prepare(
     rules: Rules | None = None,
     where: str,
     label_bins: int | None = None,
+    label_alone: bool = False,
 ) -> Table:
     """Turn a raw frame into a table of features in [0, 1] and class indices.
 
     `where` begins every message, such as `party 'bank'`. `label_bins` cuts a label of many numbers into that many
-    classes by quantiles. Rows are kept in order; only the rule `drop_rows` removes some (see `complete_rows`).
+    classes by quantiles. `label_alone`: a frame with nothing but its label will do. Rows are kept in order; only the rule
+    `drop_rows` removes some (see `complete_rows`).
     """
     rules = rules or Rules()
     frame = _checked_frame(frame, label, ignore, where)
@@ -103,8 +105,10 @@ def prepare(
     if rules.missing == "drop_rows":
         cells, target = _drop_rows(cells, target, len(frame), where, notes)
     columns, values, filled = _encode(cells, rules, notes)
-    if not columns:
+    if not columns and (cells or notes.dropped.keys() - set(ignore) or not label_alone):
         raise BadInput(f"{where} has no columns usable as features; {_why_none(notes)}")
+    if not columns and target is not None:
+        values = np.zeros((len(target.values), 0))
     _check_names(columns, where)
     classes = () if target is None else target.words
     codes = None if target is None else target.values.astype(np.int64)

@@ -235,7 +235,7 @@ def _also(worst: Answer, tested: Sequence[Answer]) -> str:
     said = []
     for answer in {a.situation.threat: a for a in reversed(others)}.values():
         knows = f", which {answer.knowledge}" if answer.knowledge else ""
-        told = tally.brief(answer.columns, answer.noun)
+        told = tally.brief(answer.every, answer.noun)
         most = answer.columns[0] if answer.columns and answer.columns[0].level.leaks else None
         at_worst = f"; {short(most.verdict.column)}: {most.words}" if most is not None else ""
         said.append(f"Also {answer.learner}{knows}: {told} ({label(answer.situation.protocol)}{at_worst}).")

@@ -28,7 +28,8 @@ def headline(found: Sequence[Standing], noun: str, whom: str, where: str = "") -
         said += ", and the label" if label_leaks else ""
         return f"{said}{where}{rest}"
     if label_leaks:
-        rest = rest or f"; no leak above {limit(columns)} % was found in {count(len(columns), noun)}"
+        if columns:
+            rest = rest or f"; no leak above {limit(columns)} % was found in {count(len(columns), noun)}"
         return f"Yes: the label leaks{whom}{where}{rest}"
     if unknown:
         return f"Not known: no leak was found, but {unknown}{f'; {clear}' if clear else ''}"
@@ -44,11 +45,22 @@ def brief(found: Sequence[Standing], noun: str) -> str:
     """How many columns leak and of how many it is not known, in a few words."""
     columns = [one for one in found if not _is_label(one)]
     leaking, unknown = sum(one.level.leaks for one in columns), sum(not one.level.known for one in columns)
+    target = next((one for one in found if _is_label(one)), None)
+    if not columns:  # the active party brings the label alone
+        return f"the label {_standing(target)}" if target is not None else "nothing is hidden"
     clear = [one for one in columns if not one.level.leaks and one.level.known]
     parts = [f"{leaking} of {count(len(columns), noun)} {'leaks' if leaking == 1 else 'leak'}"]
+    parts += ["the label leaks"] if target is not None and target.level.leaks else []
     parts += [f"{unknown} not known"] if unknown else []
     parts += [f"{len(clear)} without a leak above {limit(clear)} %"] if clear else []
     return ", ".join(parts)
+
+
+def _standing(target: Standing) -> str:
+    """What is known of the label, after its name."""
+    if target.level.leaks:
+        return "leaks"
+    return f"shows no leak above {limit([target])} %" if target.level is Level.NONE else f"is {target.level.value}"
 
 
 def unknown_words(columns: Sequence[Standing], target: Standing | None) -> str:

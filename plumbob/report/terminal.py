@@ -26,6 +26,7 @@ from plumbob.report.facts import Asked, facts
 from plumbob.report.next_steps import Step, next_steps
 from plumbob.report.not_audited import headline
 from plumbob.scoring.leak_levels import Level
+from plumbob.scoring.score import LABELS
 
 SHOWN_COLUMNS = 12
 STYLES = {Level.EXACT: "bold red", Level.EXACT_FOR_SOME: "red", Level.LEAK: "yellow", Level.ORDER: "magenta"}
@@ -148,7 +149,7 @@ def attack_line(summary: Summary) -> str:
 
 
 def _what(summary: Summary) -> str:
-    return {"branches": "wrong branches", "orders": "wrong bins"}.get(summary.metric, "error")
+    return {"branches": "wrong branches", "orders": "wrong bins", LABELS: "wrong labels"}.get(summary.metric, "error")
 
 
 def _column_table(columns: Sequence[ColumnAnswer], found: Sequence[Answer], console: Console) -> Table:

@@ -15,10 +15,11 @@ from plumbob.scoring._repeated_rows import one_row_each
 from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.held_columns import held_columns
 from plumbob.scoring.images import ImageScore, image_score
-from plumbob.scoring.label_claims import score_labels
+from plumbob.scoring.label_claims import LabelScore, score_labels
 from plumbob.scoring.truth import Truth
 from plumbob.threats import View
 
+LABELS = "labels"  # the metric where no column is hidden, only the label: its error is the share of wrong classes
 # How the reason begins why an attack failed, where that depends on the machine and the day
 LIMITED = ("it ran longer than ", "it needed more than ", "it was killed by ")
 # Of people without names: how much nearer a row must be than the nearest stranger, as a share of the error
@@ -72,7 +73,7 @@ class ColumnScore:
 class Score:
     """One guess, judged. `error` is the MSE per feature (Eq 10), 1 - CBR for branches, or the share of wrong bins."""
 
-    metric: str  # values, branches or orders; ceiling where no attack is judged
+    metric: str  # values, branches, orders or labels; ceiling where no attack is judged
     error: float
     baselines: dict[str, float]
     gain: float
@@ -122,14 +123,44 @@ class Score:
 def score(guess: Guess, truth: Truth, view: View, rng: np.random.Generator) -> Score:
     """Judge a guess. The view is only used for baselines and correlations: the curious party's own columns, the scores."""
     guess, truth, view = one_row_each(dealt(finite(guess), truth, view), truth, view)
+    if not truth.names:
+        return _label_only(guess, truth, view)
     truth = _with_held(truth, view)
     judged = _told(replace(_score_columns(guess, truth, view, rng), untried=guess.untried), truth, view)
     if guess.untried and guess.values is not None and not np.ptp(guess.values, axis=0).any():
         # The same for all rows says nothing of any. What differs counts where it is right, whatever the attack's limits.
         judged = replace(judged, columns=tuple(replace(column, claims=0) for column in judged.columns))
     label = score_labels(guess, truth, view)
-    if label is None:
-        return judged
+    return judged if label is None else _with_label(judged, label)
+
+
+def _label_only(guess: Guess, truth: Truth, view: View) -> Score:
+    """Where no column is hidden: the active party brings nothing but the label, and the curious hold the rest."""
+    found = score_labels(guess, truth, view)
+    usual = float(np.bincount(truth.label).max() / len(truth.label)) if truth.label is not None else 1.0
+    told = LabelScore(usual, usual, 0.0, False) if found is None else found
+    baselines = {"no_message": 1 - told.baseline}
+    judged = Score(
+        metric=LABELS,
+        error=1 - told.accuracy,
+        baselines=baselines,
+        gain=total_gain(1 - told.accuracy, baselines),
+        r2=0.0,
+        bound=0.0,
+        sharp_bound=0.0,
+        attack_accuracy=None,
+        constant_accuracy=None,
+        row_error_quantiles=(0.0, 0.0, 0.0),
+        candidates=None,
+        rows=len(truth.values),
+        columns=(),
+        untried=guess.untried,
+        label_held=_held_label(truth, view),
+    )
+    return judged if found is None else _with_label(judged, found)
+
+
+def _with_label(judged: Score, label: LabelScore) -> Score:
     return replace(
         judged,
         label_accuracy=label.accuracy,

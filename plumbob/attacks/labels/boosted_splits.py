@@ -102,9 +102,8 @@ class _Intervals:
     def guess(self, steps: FloatArray | None) -> FloatArray:
         """One value for every cell."""
         grids = np.zeros(self.low.shape[1]) if steps is None else steps
-        return np.stack(
-            [expected(self.low[:, j], self.high[:, j], step) for j, step in enumerate(grids.tolist())], axis=1
-        )
+        made = [expected(self.low[:, j], self.high[:, j], step) for j, step in enumerate(grids.tolist())]
+        return np.array(made).reshape(self.low.T.shape).T  # where only the label is hidden, there is no column
 
 
 def expected(low: FloatArray, high: FloatArray, step: float) -> FloatArray:

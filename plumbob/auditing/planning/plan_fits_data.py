@@ -50,7 +50,7 @@ def check_fit(plan: Plan, source: Source) -> None:
         threat = named.threat()
         if source.federation is not None:
             curious = threat.curious(source.federation.active, [party.name for party in source.federation.parties])
-            if all(feature.party in curious for feature in source.federation.features):
+            if threat.active and all(feature.party in curious for feature in source.federation.features):
                 raise BadInput(f"threat '{threat.name}': the others have no columns, so no column is left to infer")
         else:
             threat.curious("active", ["active", "passive"])

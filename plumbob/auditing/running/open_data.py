@@ -331,6 +331,7 @@ def _federate(
             ignore=_present(plan.ignore, frame),
             rules=rules,
             where=f"party '{name}'",
+            label_alone=name == active,
         )
         notes = (*notes, *table.notes)
         words |= table.words

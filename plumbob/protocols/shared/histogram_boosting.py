@@ -59,7 +59,8 @@ class Bins:
     def of(cls, values: FloatArray, bins: int, rule: Binning) -> Bins:
         edges = tuple(edges_of(column, bins, rule) for column in values.T)
         places = [np.searchsorted(ends, column, side="left") for ends, column in zip(edges, values.T, strict=True)]
-        return cls(edges, np.stack(places, axis=1).astype(np.int64))
+        table = np.array(places, dtype=np.int64).reshape(len(edges), len(values)).T  # a party may hold the label alone
+        return cls(edges, np.ascontiguousarray(table))
 
     @property
     def counts(self) -> IntArray:
