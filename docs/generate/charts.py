@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from plumbob.attacks import name_of
+import numpy as np
+
+from plumbob.attacks import ATTACKS, name_of
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers, leak_of
 from plumbob.auditing.concluding.summarise import Summary, group, summarise
 from plumbob.auditing.running.finding import Finding, read_findings
+from plumbob.kinds import Kind
 from plumbob.report.canvas import Axis
 from plumbob.report.charts import Bar, bar_chart
 from plumbob.report.phrases import count, label, percent, with_margin
@@ -27,6 +30,7 @@ MEASURED_STYLE = """<style>
 .end{text-anchor:end}.middle{text-anchor:middle}.grid{stroke:#dfe3e8;fill:none}.zero,.err{stroke:#5b6472;fill:none}
 rect.s0{fill:#c03f0c}rect.base{fill:#aab2bd}
 </style>"""
+LABELS_RIGHT = "share of rows whose class was right"
 ERROR_REMOVED = "guessing's error removed, mean over columns"
 RUNS = (
     "pages/scores",
@@ -41,6 +45,7 @@ RUNS = (
     "pages/without_coordinator",
     "pages/embeddings",
     "pages/people",
+    "pages/labels_of_sums",
     "gradients",
     "cut_layer",
     "xgboost",
@@ -100,6 +105,35 @@ def attack_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawin
         run = f", as {label(shown)}" if shown != attack else ""
         words = f"{_scene(data, protocol, threat, parts)}{run}: {_counted(summary)}."
         yield _drawing(bars, f"{label(attack)} beside other attacks", words)
+
+
+def label_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawing]:
+    """One for an attack that reads labels alone: the share of rows whose class was right, beside what needs no message."""
+    told = [f for f in findings if f.defence == "none" and f.score.label_accuracy is not None]
+    for (data, protocol, threat), parts in group(told, lambda f: (f.data, f.protocol, f.threat)).items():
+        by_attack = group(parts, lambda f: f.attack)
+        if not any(name_of(title) == attack for title in by_attack):
+            continue
+        bars = []
+        for title, trials in by_attack.items():
+            mean, margin = _mean_and_margin([t.score.label_accuracy or 0.0 for t in trials])
+            mine = name_of(title) == attack
+            bars.append(_accuracy_bar(label(title), mean, margin, "s0" if mine else "base"))
+        usual, margin = _mean_and_margin([t.score.label_baseline or 0.0 for t in parts])
+        bars = sorted(bars, key=lambda bar: -bar.value)
+        bars.append(_accuracy_bar("without messages", usual, margin, "base"))
+        words = f"{_scene(data, protocol, threat, parts)}: labels guessed rightly."
+        yield _drawing(bars, f"Labels by {label(attack)} and others", words, LABELS_RIGHT)
+
+
+def _mean_and_margin(shares: Sequence[float]) -> tuple[float, float]:
+    margin = 1.96 * float(np.std(shares, ddof=1)) / len(shares) ** 0.5 if len(shares) > 1 else 0.0
+    return float(np.mean(shares)), margin
+
+
+def _accuracy_bar(title: str, mean: float, margin: float, tone: str) -> Bar:
+    low, high = max(0.0, mean - margin), min(1.0, mean + margin)
+    return Bar(title, mean, low, high, percent(mean), f"{title}: {with_margin(mean, margin)}", tone)
 
 
 def defence_drawings(findings: Run, defence: str) -> Iterator[Drawing]:
@@ -171,8 +205,8 @@ def _scene(data: str, protocol: str, threat: str, findings: Sequence[Finding]) -
     return f"{data}, {protocol.replace('_', ' ')}{who}, {hidden}, {count(trials, 'trial')} of {first.score.rows:,} rows"
 
 
-def _drawing(bars: Sequence[Bar], title: str, words: str) -> Drawing:
-    head, body = str(bar_chart(bars, Axis(ERROR_REMOVED, 0.0, 1.0, percent=True), title)).split(">", 1)
+def _drawing(bars: Sequence[Bar], title: str, words: str, axis: str = ERROR_REMOVED) -> Drawing:
+    head, body = str(bar_chart(bars, Axis(axis, 0.0, 1.0, percent=True), title)).split(">", 1)
     return Drawing(f'{head} xmlns="http://www.w3.org/2000/svg">{MEASURED_STYLE}{body}\n', words)
 
 
@@ -184,4 +218,6 @@ def committed(docs: Path) -> dict[str, Run]:
 def drawings(kind: str, name: str, runs: Mapping[str, Run]) -> list[tuple[str, Drawing]]:
     """Every drawing of an attack or a defence, with the run that it is made from."""
     draw = attack_drawings if kind == "attacks" else setting_drawings if name in SETTINGS else defence_drawings
+    if kind == "attacks" and name in ATTACKS and ATTACKS[name].addresses == (Kind.LABEL,):
+        draw = label_drawings
     return [(run, drawing) for run, findings in runs.items() for drawing in draw(findings, name)]
