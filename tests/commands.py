@@ -2,6 +2,10 @@
 
 A server process imports what audits need and forks for every command. So a command has a process, streams, exit code, folder and
 surroundings of its own, and begins where `python -m plumbob` would be three seconds later.
+
+The same server forks the process for attacks that need large libraries, a second and a half later than it would be there: it
+enters its own namespaces as usual, and has loaded before what it would load now. tests/auditing/test_wall.py and audits with
+several workers start it as users do.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ import atexit
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,8 +27,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plumbob.auditing.running.isolation import _worker, attacker
+
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.imported"])
+COLD = attacker._Attacker._twin  # how users have it
 PATIENCE = 200.0  # seconds for a command, on a machine that others use as well
 
 
@@ -106,6 +115,62 @@ def measured(
     return running.result(timeout), running.spent
 
 
+def warm_attackers() -> None:
+    """From here on, audits of this process have attacks that need large libraries in forks of the server."""
+
+    def twin(asking: attacker._Attacker) -> attacker._Waiter:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            arguments = (theirs, os.getpid(), tempfile.gettempdir())
+            _FORKS.Process(target=_attack, args=arguments, daemon=True).start()
+        return _greeted(ours)
+
+    if _one_thread():
+        attacker._Attacker._twin = twin  # type: ignore[method-assign]
+
+
+def _spare_attacker() -> None:
+    """The same for a fork of the server, which cannot ask for others: one, made now, before it has read anything."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    starter, spare = os.getpid(), [ours]
+    if not os.fork():
+        ours.close()
+        if theirs.recv(1, socket.MSG_PEEK):
+            _attack(theirs, starter, tempfile.gettempdir())
+        os._exit(0)
+    theirs.close()
+
+    def twin(asking: attacker._Attacker) -> attacker._Waiter:
+        return _greeted(spare.pop()) if spare else COLD(asking)
+
+    attacker._Attacker._twin = twin  # type: ignore[method-assign]
+
+
+def _one_thread() -> bool:
+    """Whether the server's libraries count on one thread, as those of attacks do."""
+    return all(os.environ.get(name, "1") == "1" for name in attacker._FIXED if name.endswith("_THREADS"))
+
+
+def _greeted(control: socket.socket) -> attacker._Waiter:
+    waiter = attacker._Waiter(control)
+    waiter.say({"path": [attacker._absolute(path) for path in sys.path]})
+    waiter.hear()
+    return waiter
+
+
+def _attack(control: socket.socket, starter: int, folder: str) -> None:
+    os.setsid()
+    os.chdir("/")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    os.environ.clear()
+    os.environ.update(attacker._FIXED)
+    os.getppid = lambda: starter  # where its parent is the server, which outlives the audit
+    sys.argv = [str(attacker.WORKER), str(control.detach()), str(starter), folder]
+    _worker.main()
+
+
 def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], streams: tuple[str, str, str]) -> None:
     from plumbob.cli import main
 
@@ -118,6 +183,8 @@ def _run(words: tuple[str, ...], cwd: Path, surroundings: dict[str, str], stream
     os.environ.update(surroundings)
     sys.path[:0] = [str(cwd), *filter(None, surroundings.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["plumbob", *words]
+    if words[:1] == ("audit",) and _one_thread():
+        _spare_attacker()
     code: object = 0
     try:
         main()

@@ -9,6 +9,7 @@ The same code gets the same verdict: examples are drawn from a fixed seed, unles
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from pathlib import Path
@@ -48,6 +49,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(3_600))
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: looking for garbage in it takes a tenth of a second, many times."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _warm() -> None:
+    """Audits in this process have the process of their attacks from a server that has loaded what it needs."""
+    from tests.commands import warm_attackers
+
+    warm_attackers()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,5 +1,7 @@
 """What an audit loads while it runs, loaded at once: see `tests.commands`."""
 
+import gc
+
 import dp_accounting  # noqa: F401
 import flint  # noqa: F401
 import joblib  # noqa: F401
@@ -23,3 +25,6 @@ from plumbob.registry import classes_in
 # Their modules only: the registries stay empty, for a command may see packages that add to them.
 for room, base in (("attacks", Attack), ("defences", Defence), ("protocols", Protocol)):
     list(classes_in(f"plumbob.{room}", base))
+
+gc.collect()
+gc.freeze()  # looking for garbage in a fork would copy every page that it shares

@@ -37,7 +37,7 @@ from plumbob.errors import BadInput
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
 from tests.auditing import cheats
-from tests.commands import plumbob
+from tests.commands import COLD, plumbob
 
 ROOT = Path(__file__).parents[2]
 PLAN = {"data": {"name": "breast", "sample": 120}, "protocols": ["logistic_regression"], "unknown": [0.3], "rows": 50}
@@ -49,6 +49,12 @@ SMALL = PLAN | {"trials": 1, "attacks": ["equation_solving"]}
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in cheats._Example.__subclasses__():
         monkeypatch.setitem(ATTACKS._entries, kind.name, kind)
+
+
+@pytest.fixture(autouse=True)
+def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process of attacks is started from nothing."""
+    monkeypatch.setattr(attacker._Attacker, "_twin", COLD)
 
 
 @pytest.fixture

@@ -247,11 +247,15 @@ class _Attacker:
         if not needs:
             return self._light
         if self._heavy is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._light.say({"twin": True}, theirs.detach())
-            self._heavy = _Waiter(ours)
+            self._heavy = self._twin()
         self._heavy.wanted |= needs
         return self._heavy
+
+    def _twin(self) -> _Waiter:
+        """A fork of the one that waits, which will load large libraries."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._light.say({"twin": True}, theirs.detach())
+        return _Waiter(ours)
 
     def close(self) -> None:
         """End the processes, if it is this one that started them."""
