@@ -24,6 +24,7 @@ _OPTIONAL = (
     *("people", "people_rows", "people_labels", "labelled", "labelled_classes"),
 )
 AUXILIARY_ANSWERS, COLUMNS_OF = "auxiliary answers/", "columns of/"  # notes, by party
+AUXILIARY_LABELS = "auxiliary labels"  # note: classes of the auxiliary rows, where the active party trains by its label
 
 
 @dataclass(frozen=True)
@@ -358,8 +359,12 @@ def _auxiliary_scores(coordinator: dict[str, Array], grant: Grant | None) -> Flo
 def _auxiliary_answers(
     transcript: Transcript, curious: Sequence[str], unknown: IntArray, grant: Grant | None
 ) -> dict[str, Array]:
-    """Where the active party collects the answers: those about the auxiliary rows, and whose columns are which."""
-    sealed = _under(f"{_pool(grant)} answers/", transcript.sealed(COORDINATOR))
+    """Where the active party collects the answers: those about the auxiliary rows, and whose columns are which.
+
+    A sum of all parties' answers has no party's name. Who has a label of its own knows that of the auxiliary rows too.
+    """
+    coordinator = transcript.sealed(COORDINATOR)
+    sealed = _under(f"{_pool(grant)} answers/", coordinator)
     if not isinstance(grant, AuxiliaryRows) or transcript.active not in curious:
         return {}
     owners = [transcript.features[i].party for i in unknown]
@@ -368,6 +373,10 @@ def _auxiliary_answers(
         if party in sealed:
             found[f"{AUXILIARY_ANSWERS}{party}"] = np.asarray(sealed[party][: grant.count])
             found[f"{COLUMNS_OF}{party}"] = np.flatnonzero([owner == party for owner in owners])
+    if "" in sealed:
+        found[AUXILIARY_ANSWERS] = np.asarray(sealed[""][: grant.count])
+    if "notes/label" in transcript.sealed(transcript.active) and f"{_pool(grant)} labels" in coordinator:
+        found[AUXILIARY_LABELS] = np.asarray(coordinator[f"{_pool(grant)} labels"][: grant.count])
     return found
 
 

@@ -46,6 +46,7 @@ RUNS = (
     "pages/embeddings",
     "pages/people",
     "pages/labels_of_sums",
+    "pages/deeper",
     "gradients",
     "cut_layer",
     "xgboost",

@@ -16,6 +16,7 @@ from plumbob.attacks.row_messages import reduced
 from plumbob.federation import FloatArray, IntArray
 from plumbob.lazy_imports import sklearn
 
+NEAR = 0.35  # share of a grid's step: where less is left on held-out rows, guesses are rounded to the grid
 FOLDS = 8
 FEW_ROWS = 40  # up to so many every row is a fold of its own
 PENALTIES = np.logspace(-12, 1, 14)  # shares of the largest squared singular value
@@ -74,9 +75,9 @@ def learn(groups: list[list[Features]], targets: FloatArray, trees: int) -> Lear
     for tables in groups:
         for table in tables:
             if table.taught.shape[1]:
-                best = _better(best, _ridge(table.scaled(), targets, folds))
+                best = better(best, _ridge(table.scaled(), targets, folds))
         if trees and len(targets) >= FEWEST_GROWN and tables[-1].taught.shape[1]:
-            best = _better(best, _forest(tables[-1], targets, trees))
+            best = better(best, _forest(tables[-1], targets, trees))
     return best
 
 
@@ -86,10 +87,26 @@ def _folds(count: int) -> IntArray:
     return np.random.default_rng(SEED).permutation(count) % FOLDS
 
 
-def _better(one: Learnt, other: Learnt) -> Learnt:
+def better(one: Learnt, other: Learnt) -> Learnt:
+    """The other where it errs less by a standard error, column by column."""
     spared = one.errors - other.errors
     wins = spared.mean(axis=0) > spared.std(axis=0) / np.sqrt(len(spared))
     return Learnt(np.where(wins, other.values, one.values), np.where(wins, other.errors, one.errors))
+
+
+def lower(one: Learnt, other: Learnt) -> Learnt:
+    """Whichever errs less, column by column."""
+    wins = other.errors.mean(axis=0) < one.errors.mean(axis=0)
+    return Learnt(np.where(wins, other.values, one.values), np.where(wins, other.errors, one.errors))
+
+
+def at_grid(found: Learnt, steps: FloatArray | None) -> FloatArray:
+    """Guesses at the nearest point of a column's grid, where the error that is left is well below its step."""
+    if steps is None:
+        return found.values
+    fine = (steps > 0) & (found.left < NEAR * steps)
+    safe = np.where(fine, steps, 1.0)
+    return np.where(fine, np.round(found.values / safe) * safe, found.values)
 
 
 def _constant(targets: FloatArray, folds: IntArray, asked: int) -> Learnt:

@@ -1,7 +1,7 @@
 """What can be learnt from complete rows: features of rows that are known in full, and the same features of all others.
 
 people known in full      row k of the view: own columns, and all that the messages say of row k
-rows of other people      own columns, and the scores that the federation answered on them
+rows of other people      own columns, and the scores that the federation answered on them, or their embeddings at a cut
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumbob.attacks.row_messages import row_messages
+from plumbob.attacks.auxiliary._told_embeddings import told as told_embeddings
+from plumbob.attacks.row_messages import WIDE, reduced, row_messages
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
 from plumbob.threats import View
+from plumbob.views import AUXILIARY_ANSWERS
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ def lesson(view: View, told: bool = True) -> Lesson:
     if view.auxiliary is None:
         raise BadInput("expected complete rows, and this view holds none")
     rows, own = view.auxiliary, view.auxiliary[:, view.known]
+    if view.protocol == "split_network" and any(name.startswith(AUXILIARY_ANSWERS) for name in view.notes):
+        seen = _embeddings_of_both(view) if told else np.zeros((len(rows) + len(view.own), 0))
+        return Lesson(own, view.own, seen[: len(rows)], seen[len(rows) :], rows[:, view.unknown])
     none, silent = np.zeros((len(rows), 0)), np.zeros((len(view.own), 0))
     if view.auxiliary_scores is None or not told:
         return Lesson(own, view.own, none, silent, rows[:, view.unknown])
@@ -47,6 +52,14 @@ def lesson(view: View, told: bool = True) -> Lesson:
     said = _scores_of_both(view, view.auxiliary_scores[asked])
     count = int(asked.sum())
     return Lesson(own[asked], view.own, said[:count], said[count:], rows[asked][:, view.unknown])
+
+
+def _embeddings_of_both(view: View) -> FloatArray:
+    """What embeddings say of the other people, and below them of the rows of the view, on one scale."""
+    seen = told_embeddings(view)
+    if seen is None or seen.others is None:
+        return np.zeros(((0 if view.auxiliary is None else len(view.auxiliary)) + len(view.own), 0))
+    return reduced(np.vstack([seen.others, seen.asked]), WIDE)
 
 
 def _scores_of_both(view: View, answers: FloatArray) -> FloatArray:

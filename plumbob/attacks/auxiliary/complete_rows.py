@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from plumbob import bundle
-from plumbob.attacks.auxiliary._held_out_learners import Features, Learnt, learn
+from plumbob.attacks.auxiliary._held_out_learners import Features, Learnt, at_grid, learn
 from plumbob.attacks.auxiliary._lessons import Lesson, lesson
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.errors import whole
@@ -26,7 +26,6 @@ from plumbob.federation import FloatArray, IntArray
 from plumbob.kinds import COLUMNS, Kind
 from plumbob.threats import AuxiliaryRows, KnownPeople, Threat, View
 
-NEAR = 0.35  # share of a grid's step: where less is left on held-out rows, guesses are rounded to the grid
 SILENT = "no message says anything about the rows that are known in full, so nothing could be learnt from messages"
 TREES = 60
 PREDICTED = (
@@ -69,7 +68,7 @@ class CompleteRows(Attack):
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         taught = lesson(view)
         found = _learn(taught, taught.hidden, self.trees)
-        values = np.clip(_at_grid(found, view.steps), 0.0, 1.0)
+        values = np.clip(at_grid(found, view.steps), 0.0, 1.0)
         if view.people is not None and view.people_rows is not None:
             values[view.people] = view.people_rows[:, view.unknown]
         labels = None if taught.labels is None else _classes(taught, taught.labels, len(view.classes), self.trees)
@@ -104,7 +103,7 @@ class _Asked:
 
 @lru_cache(maxsize=4)  # all attacks on a view are judged one after the other
 def _alone(asked: _Asked) -> FloatArray:
-    return np.clip(_at_grid(_learn(asked.taught, asked.taught.hidden, TREES), asked.steps), 0.0, 1.0)
+    return np.clip(at_grid(_learn(asked.taught, asked.taught.hidden, TREES), asked.steps), 0.0, 1.0)
 
 
 def _learn(taught: Lesson, targets: FloatArray, trees: int) -> Learnt:
@@ -118,12 +117,3 @@ def _learn(taught: Lesson, targets: FloatArray, trees: int) -> Learnt:
 def _classes(taught: Lesson, labels: IntArray, classes: int, trees: int) -> IntArray:
     """The class that is predicted to be most likely, of every row."""
     return np.asarray(_learn(taught, np.eye(classes)[labels], trees).values.argmax(axis=1), dtype=np.int64)
-
-
-def _at_grid(found: Learnt, steps: FloatArray | None) -> FloatArray:
-    """Guesses at the nearest point of a column's grid, where the error that is left is well below its step."""
-    if steps is None:
-        return found.values
-    fine = (steps > 0) & (found.left < NEAR * steps)
-    safe = np.where(fine, steps, 1.0)
-    return np.where(fine, np.round(found.values / safe) * safe, found.values)

@@ -11,6 +11,9 @@ After training it asks for all rows once more, and the parameters are then the s
 With `aggregation: masked` passive parties mask their outputs pairwise ("masked outputs", "masked embeddings"), and the active
 party opens the sum over them and nothing else; those of prediction are its note `embeddings`.
 
+Other people are predicted in the same way, for the test accuracy. Who knows some of those in full gets their embeddings too
+(`predicted answers`, for threats whose auxiliary rows are `predicted`).
+
 Messages of training are kept up to `archive_mb`. Of all rounds, kept or not, the active party keeps the mean by row (its notes
 `mean outputs` and `times sent`).
 """
@@ -29,6 +32,7 @@ from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwis
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray, Party, shape_of
 from plumbob.lazy_imports import nn, torch
+from plumbob.protocols.base import ASKED as ASKED_ABOUT
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
@@ -44,6 +48,7 @@ BITS = 32  # after the binary point of masked outputs
 ASKED = 65_536  # rows that the active party asks for at once in prediction
 TESTED = 10_000  # rows of other people that the test accuracy is taken on
 AUTO = "auto"
+LABEL, TOP, OWN_BOTTOM = "label", "top/", "own bottom/"  # notes of the active party
 
 
 class SplitNetwork(GuardedProtocol):
@@ -140,6 +145,7 @@ class SplitNetwork(GuardedProtocol):
             for key, parameter in run.bottoms[party].named_parameters():
                 log.seal(party, f"bottom/{key}", parameter.detach().numpy())
             run.seal_changes(party)
+        run.note_own_part()
         return log
 
     def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:
@@ -362,9 +368,27 @@ class _Run:
         self._learning(False)
         with torch.no_grad():
             outputs = {name: module(inputs[name]) for name, module in self.bottoms.items()}
-            told = _sum([self._guarded(name, outputs[name], "predict") for name in others.passive])
+            sent = {name: self._guarded(name, outputs[name], "predict") for name in others.passive}
+            told = _sum(list(sent.values()))
             guessed = self.top(self._joined(outputs, told)).argmax(1).numpy()
+        self._seal_predicted(tested, sent if self.protocol.aggregation == "none" else {"": told})
         return float(np.mean(guessed == tested.label))
+
+    def _seal_predicted(self, tested: Federation, sent: Mapping[str, Array]) -> None:
+        """Of the first of these rows, what whoever knows them in full got when they were predicted."""
+        self.log.seal(COORDINATOR, "predicted rows", tested.values[:ASKED_ABOUT])
+        self.log.seal(COORDINATOR, "predicted labels", tested.label[:ASKED_ABOUT])
+        for name, part in sent.items():
+            self.log.seal(COORDINATOR, f"predicted answers/{name}", part[:ASKED_ABOUT])
+
+    def note_own_part(self) -> None:
+        """What the active party has by itself: its label, the top model, and the bottom model of its columns."""
+        active = self.federation.active
+        note(self.log, active, LABEL, self.federation.label)
+        own = self.bottoms.get(active)
+        for part, module in ((TOP, self.top), *(((OWN_BOTTOM, own),) if own is not None else ())):
+            for key, parameter in module.named_parameters():
+                note(self.log, active, f"{part}{key}", parameter.detach().numpy())
 
 
 def _sum(parts: Sequence[Array]) -> Array:

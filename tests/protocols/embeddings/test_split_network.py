@@ -17,7 +17,7 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, split, split_into_tiles
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
-from plumbob.protocols.embeddings.split_network import SplitNetwork
+from plumbob.protocols.embeddings.split_network import LABEL, OWN_BOTTOM, TOP, SplitNetwork
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 from plumbob.protocols.shared.row_means import MEAN, TIMES
 from plumbob.threats import THREATS, cut
@@ -242,7 +242,8 @@ def test_the_active_party_keeps_each_rows_mean_of_all_rounds() -> None:
     log = plain(2)
     notes = cut(log, THREATS["active-training"]).notes
     senders = sorted(log.parties[1:])
-    assert sorted(notes) == sorted(f"{word}/{name}" for word in (MEAN, TIMES) for name in senders)
+    own = {LABEL, *(name for name in notes if name.startswith((TOP, OWN_BOTTOM)))}
+    assert set(notes) == {f"{word}/{name}" for word in (MEAN, TIMES) for name in senders} | own
     rows = [m.payload for m in log.messages if m.name == "rows" and m.phase == "train" and m.receiver == senders[0]]
     outputs = [m.payload for m in log.messages if m.name == "outputs" and m.sender == senders[0]]
     total = np.zeros_like(notes[f"{MEAN}/{senders[0]}"], dtype=np.float64)
@@ -300,7 +301,8 @@ def test_what_is_not_kept_is_counted_and_chained(tmp_path: Path) -> None:
 
 def test_weights_stay_with_their_party() -> None:
     view = cut(plain(2), THREATS["active-training"])
-    assert {name.partition("/")[0] for name in view.notes} == {MEAN, TIMES}  # of what was sent
+    own = {LABEL, TOP[:-1], OWN_BOTTOM[:-1]}
+    assert {name.partition("/")[0] for name in view.notes} == {MEAN, TIMES} | own  # of what was sent, and its own part
     assert view.model is None
     assert view.received("embeddings").shape == (160, 12)
 
