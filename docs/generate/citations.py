@@ -11,6 +11,7 @@ CITATIONS = {
     "ye2022": "Ye et al., *Feature Reconstruction Attacks and Countermeasures of DNN Training in Vertical Federated Learning*, "
     "2022",
     "jin2021": "Jin et al., *CAFE: Catastrophic Data Leakage in Vertical Federated Learning*, NeurIPS 2021",
+    "takahashi2023": "Takahashi et al., *Eliminating Label Leakage in Tree-Based Vertical Federated Learning*, 2023",
     "zhu2019": "Zhu et al., *Deep Leakage from Gradients*, NeurIPS 2019",
     "zhu2025": "Zhu et al., *Passive Inference Attacks on Split Learning via Adversarial Regularization*, NDSS 2025",
     "bonawitz2017": "Bonawitz et al., *Practical Secure Aggregation for Privacy-Preserving Machine Learning*, CCS 2017",
