@@ -46,6 +46,7 @@ RUNS = (
     "pages/embeddings",
     "pages/people",
     "pages/labels_of_sums",
+    "pages/labels_at_the_cut",
     "pages/deeper",
     "gradients",
     "cut_layer",
