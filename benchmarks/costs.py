@@ -32,6 +32,7 @@ from plumbob.attacks import name_of
 from plumbob.auditing.costing import cost
 from plumbob.auditing.costing.cost import Size
 from plumbob.auditing.planning import sweep
+from plumbob.auditing.planning.chosen import unnamed
 from plumbob.auditing.planning.plan import Plan
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.planning.sweep import fits
@@ -49,6 +50,7 @@ GRID = ((400, 8, 2, 0.25), (400, 30, 2, 0.5), (600, 24, 6, 0.2), (2_400, 8, 6, 0
 HEAVY = ((240, 8, 2, 0.25), (240, 24, 2, 0.5), (300, 16, 5, 0.3), (1_200, 10, 3, 0.4))  # where a row is dear
 KEYED = ((300, 8, 2, 0.5), (300, 20, 2, 0.3), (700, 12, 2, 0.4))
 LIGHT = (40_000, 20, 2, 0.3)  # where it is cheap
+LARGE = (12_000, 20, 2, 0.3)  # where small sizes do not tell how an attack grows with the rows
 GRIDS: dict[str, tuple[tuple[int, int, int, float], ...]] = {
     "random_forest": HEAVY,
     "neural_network": HEAVY,
@@ -101,6 +103,8 @@ def points() -> Iterator[Point]:
         for i, settings in enumerate(SETTINGS.get(name, ({},))):
             for size in grid(name) if i == 0 else grid(name)[-2:]:
                 yield {"protocol": name, "settings": settings, "size": size, "defence": "none", "set": {}}
+    for name in ("random_forest", "neural_network"):
+        yield {"protocol": name, "settings": {}, "size": LARGE, "defence": "none", "set": {}}
     for name in PROTOCOLS:
         for defence, settings in dict(sweep.every()).items():
             skipped = name in KEYLESS or (grid(name) is HEAVY and (name != DEAR[0] or defence not in DEAR))
@@ -121,6 +125,9 @@ def plan_of(point: Point) -> Plan:
         "protocols": [{"name": point["protocol"], "settings": point["settings"]}],
         "threats": threats,
         "unknown": [point["size"][3]],
+        "attacks": [
+            one.model_dump() for one in unnamed("standard")
+        ],  # those too that a plan leaves out beside a better one
         "trials": 1,
         "rows": 1_000_000,
         "defences": [{"name": point["defence"], "settings": point["set"]}],

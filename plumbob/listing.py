@@ -69,7 +69,7 @@ def _matrix() -> list[Entry]:
     return [
         {"name": f"{block.protocol} / {row.threat}", "summary": f"{row.role}, in {block.phase}"}
         | {"protocol": block.protocol, "phase": block.phase, "threat": row.threat, "role": row.role}
-        | {"knows": list(row.knowledge), "fits": list(row.fits)}
+        | {"status": str(row.status), "knows": list(row.knowledge), "fits": list(row.fits), "lacks": row.lacks}
         | {"why_not": {name: why for why, names in row.reasons for name in names}}
         | {"addresses": {name: list(kinds) for name, kinds in row.addressed.items()}, "not_addressed": list(row.blind)}
         for block in matrix()

@@ -402,7 +402,9 @@ def _labelled(transcript: Transcript, grant: Grant | None) -> dict[str, Array]:
     """The labels of some people of every class, spread evenly over its rows; of a rare class at most of half of them."""
     if not isinstance(grant, KnownLabels):
         return {}
-    label = np.asarray(transcript.sealed(transcript.active).get("label", np.zeros(0, dtype=np.int64)))
+    told = transcript.sealed(transcript.active).get("label")
+    told = transcript.sealed(COORDINATOR).get("row labels") if told is None else told
+    label = np.zeros(0, dtype=np.int64) if told is None else np.asarray(told)
     found = []
     for one in np.unique(label):
         rows = np.flatnonzero(label == one)

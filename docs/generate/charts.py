@@ -48,6 +48,7 @@ RUNS = (
     "pages/labels_of_sums",
     "pages/labels_at_the_cut",
     "pages/deeper",
+    "pages/messages_alone",
     "gradients",
     "cut_layer",
     "xgboost",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from docs.generate.pages import Subject
 from plumbob.auditing.concluding.summarise import group
-from plumbob.auditing.planning.matrix import Block, Row, matrix
+from plumbob.auditing.planning.matrix import Block, Row, Status, matrix
 from plumbob.report.phrases import label, sentence_list
 
 HEADS = {
@@ -31,6 +31,9 @@ MATRIX = """# Who could learn what, and how
 
 Every protocol and threat: which attacks apply, and why the others that work on the protocol do not. `plumbob list matrix` prints
 the same. [The threats](threats.md) say who is curious and what it knows.
+
+Not applicable is a party that gets no message which says anything of other parties' rows. The reason names the messages it lacks:
+every protocol declares which of its messages go to whom, and a test runs each protocol and compares.
 """
 
 
@@ -57,11 +60,19 @@ def matrix_page() -> str:
 
 def _table(block: Block) -> str:
     title = f"\n### {label(block.protocol)}\n\n| threats | attacks that apply | do not, and why |\n|---|---|---|\n"
-    return title + "".join(_line(rows) for rows in group(block.rows, lambda row: (row.fits, row.reasons)).values())
+    return title + "".join(_line(rows) for rows in group(block.rows, _alike).values())
+
+
+def _alike(row: Row) -> object:
+    """What the rows of one line have in common."""
+    silent = row.status is Status.NOT_APPLICABLE
+    return row.lacks if silent else (row.fits, row.reasons)
 
 
 def _line(rows: Sequence[Row]) -> str:
     threats = ", ".join(f"`{row.threat}`" for row in rows)
+    if rows[0].status is Status.NOT_APPLICABLE:
+        return f"| {threats} | {rows[0].status} | {rows[0].lacks} |\n"
     fits = ", ".join(f"[{label(name)}](attacks/{name}.md)" for name in rows[0].fits) or "none"
     reasons = [f"{sentence_list([label(name) for name in names])}: {why}" for why, names in rows[0].reasons]
     return f"| {threats} | {fits} | {'; '.join(reasons)} |\n"

@@ -9,8 +9,9 @@ An attack whose party does not follow the protocol requires a `Deviation` of the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import ClassVar, overload
 
 import numpy as np
@@ -130,6 +131,9 @@ class Attack(Identified, ABC):
     requires: ClassVar[tuple[type[Grant], ...]] = ()
     corrupted: ClassVar[bool] = False  # whether it needs what the coordinator has
     by_default: ClassVar[bool] = True  # whether a plan that names no attacks runs it below effort `thorough`
+    # By protocol, the attack that nearly always learns more in less time. Where that one runs too, a plan that names no attacks
+    # runs this one below effort `thorough` not at all: its cost is not worth what it adds.
+    outdone: ClassVar[Mapping[str, str]] = MappingProxyType({})
     needs_active: ClassVar[bool] = True  # whether it needs what the active party has: its label, its columns
     addresses: ClassVar[tuple[Kind, ...]] = COLUMNS  # kinds of targets in which it would see a leak
     nist: ClassVar[str] = DATA_RECONSTRUCTION  # its kind among the privacy attacks of NIST AI 100-2

@@ -65,6 +65,8 @@ class Protocol(Identified, ABC):
 
     phase: ClassVar[Phase]  # the exchange that is recorded and attacked
     roles: ClassVar[tuple[str, ...]] = ("active", "passive", COORDINATOR)  # who takes part
+    # By role, the messages that say something of other parties' rows, readable or not. A role that is not named gets none.
+    tells: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     sweep_settings: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {}
     )  # with which a sweep trains it, if the plan is silent
@@ -108,6 +110,10 @@ class Protocol(Identified, ABC):
         """Refuse, in one sentence, a model of that many columns and classes which is too large."""
         return
 
+    def told(self, role: str) -> tuple[str, ...]:
+        """Names of the messages by which a role learns something of other parties' rows."""
+        return self.tells.get(role, ()) if role in self.roles else ()
+
     @property
     def learns(self) -> bool:
         """Whether parameters change; if not, accuracy means nothing."""
@@ -119,6 +125,7 @@ class PredictionProtocol(Protocol):
 
     phase = "prediction"
     parts = ("inputs", "training", "scores", "knowledge")
+    tells = MappingProxyType({"active": ("scores",), COORDINATOR: ("answer",)})
     glossary = MappingProxyType(
         {
             "rows": "which rows are asked about",
@@ -239,6 +246,7 @@ def predict(
     defence.seal(log)
     log.seal(COORDINATOR, "other rows", others.values)
     log.seal(COORDINATOR, "other labels", others.label)
+    log.seal(COORDINATOR, "row labels", federation.label)  # for scoring: what parties without the label may infer
     gathering = protocol.gathering()
     gathering.begin(log, names, federation.active, collector)
     for round, start in enumerate(range(0, len(federation), batch)):

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from plumbob.attacks import name_of
 from plumbob.auditing.concluding.conclusion import Conclusion
 from plumbob.auditing.concluding.summarise import Summary, group
-from plumbob.auditing.planning.matrix import Block, Row
+from plumbob.auditing.planning.matrix import Block, Row, Status
 from plumbob.kinds import COLUMNS, Kind
 from plumbob.report.answer import LEVEL_ICONS, LEVEL_WORDS
 from plumbob.report.phrases import label, sentence_list, short
 from plumbob.scoring.leak_levels import Level, worst
 
-RUN, FITS, NONE = "run", "fits, not run", "none fits"
+RUN, FITS, NONE, NOT_APPLICABLE = "run", "fits, not run", "none fits", "not applicable"
 NAMED = 3  # columns that are named of a kind
 KINDS = {
     Kind.TWO_VALUED: "two-valued columns",
@@ -28,7 +28,8 @@ KINDS = {
 READ = (
     "Every threat that Plumbob knows, not only those of this plan. An attack that was run is named with the worst it "
     "found on any column or the label, under any defence of the plan. One that fits and was not run may find more: name "
-    "its threat or the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety. Some attacks "
+    "its threat or the attack in the plan. Where no attack fits, Plumbob has none; that is no proof of safety. Not applicable is "
+    "a party that gets no message about other parties' rows: the reason names the messages that it lacks. Some attacks "
     "look for some kinds of columns only: that they find nothing says nothing of the others."
 )
 
@@ -114,7 +115,7 @@ def _cell(row: Row, attempts: Sequence[Attempt], hidden: Mapping[str, Sequence[s
         threat=short(row.threat),
         role=row.role,
         knows=row.knows,
-        state=RUN if attempts else FITS if row.fits else NONE,
+        state=RUN if attempts else FITS if row.fits else NOT_APPLICABLE if row.lacks else NONE,
         attempts=tuple(attempts),
         others=sentence_list(others),
         reasons=_reasons(row),
@@ -143,6 +144,8 @@ def _such(names: Sequence[str]) -> str:
 
 
 def _reasons(row: Row) -> str:
+    if row.status is Status.NOT_APPLICABLE:
+        return row.lacks
     if not row.fits and not row.reasons:
         return "no attack of Plumbob works on this protocol"
     return "; ".join(f"{sentence_list([label(name) for name in names])}: {why}" for why, names in row.reasons)
@@ -154,6 +157,9 @@ def lines(blocks: Sequence[Block]) -> list[str]:
     for block in blocks:
         said.append(f"{label(block.protocol)} (attacked in {block.phase})")
         for row in block.rows:
+            if row.status is Status.NOT_APPLICABLE:
+                said.append(f"  {row.threat}: {row.status}: {row.lacks}")
+                continue
             said.append(f"  {row.threat}: {', '.join(row.fits) or 'no attack fits'}")
             said += [f"      not {', '.join(names)}: {why}" for why, names in row.reasons]
             if row.fits and row.blind:

@@ -318,7 +318,7 @@ def share_removed(errors: FloatArray, baseline: FloatArray) -> tuple[float, floa
 
 def received_scores(view: View) -> FloatArray:
     """The scores the curious parties got; withheld ones count as the mean of the others. Training sends none."""
-    if not any(message.name == "scores" for message in view.messages):
+    if not any(message.name == "scores" and message.receiver in view.curious for message in view.messages):
         return np.zeros((len(view.own), 0))
     scores = np.asarray(view.received("scores"), dtype=np.float64)
     told = ~np.isnan(scores)

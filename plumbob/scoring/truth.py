@@ -92,6 +92,8 @@ def truth_of(transcript: Transcript, view: View) -> Truth:
     ]
     bins = np.hstack(binned) if binned else None
     label = transcript.sealed(transcript.active).get("label")
+    if label is None and transcript.active not in view.curious:
+        label = coordinator.get("row labels")
     features = [transcript.features[i] for i in view.unknown]
     kinds = tuple(kind_of(values[:, i], f.column.grid) for i, f in zip(view.unknown, features, strict=True))
     mine = [transcript.features[i] for i in view.known]

@@ -83,12 +83,13 @@ def test_the_sweep_asks_every_usual_attacker() -> None:
 
 def test_a_threat_that_no_attack_fits_is_covered_by_a_stronger_one() -> None:
     """Without the model nothing reads scores alone; an attacker with rows besides was tested, and knows no less."""
-    plan = make_plan({"defences": ["none", "hide_model"], "threats": ["active", "active-auxiliary"]})
+    given = {"defences": ["none", "hide_model"], "attacks": ["posterior_mean", "complete_rows"]}
+    plan = make_plan(given | {"threats": ["active", "active-auxiliary"]})
     covered = [gap for gap in gaps(plan) if gap.protocol == "logistic_regression"]
     assert [(gap.threat, gap.defence, gap.meaningful) for gap in covered] == [("active", "hide_model", False)]
     assert (covered[0].covered_by, covered[0].state) == ("active-auxiliary", "not run")
     assert "which sees the same and knows no less" in covered[0].words
-    alone = make_plan({"defences": ["none", "hide_model"], "threats": ["active"], "protocols": "logistic_regression"})
+    alone = make_plan(given | {"threats": ["active"], "protocols": "logistic_regression"})
     assert [(gap.threat, gap.meaningful) for gap in gaps(alone)] == [("active", True)]
     assert [(gap.covered_by, gap.state) for gap in gaps(alone)] == [("", "not tested")]
     assert "Plumbob has no attack for this party here; the nearest needs" in gaps(alone)[0].why
@@ -132,7 +133,8 @@ def test_a_plan_without_none_tries_what_it_names() -> None:
 
 
 def test_what_could_not_be_tried_is_said() -> None:
-    plan = make_plan({"defences": ["none", "dropout", "hide_model"], "protocols": "decision_tree"})
+    given = {"defences": ["none", "dropout", "hide_model"], "attacks": ["path_restriction"]}
+    plan = make_plan(given | {"protocols": "decision_tree"})
     assert {case.defence.title for case in attack_cases(plan, Unit(plan.protocols[0], 0))} == {"none"}
     changes_nothing, no_attack = untried(plan)
     assert changes_nothing == Untried("dropout on decision_tree", "it changes nothing there")

@@ -36,7 +36,7 @@ def test_a_leak_without_a_sweep_asks_for_one_for_more_attackers_and_for_a_gate()
     found = steps(samples.capped(samples.values()))
     assert commands(found) == [
         "plumbob audit plan.yaml --sweep --out swept",
-        "threats: [active, active-auxiliary, active-known-people]  # in plan.yaml",
+        "threats: [active, active-auxiliary, active-known-people, corrupted-coordinator]  # in plan.yaml",
         'plumbob audit plan.yaml --gate "leaks==0"',
     ]
     assert "active-auxiliary (the active party, which knows the model and 100 complete rows" in found[2].said
@@ -45,7 +45,8 @@ def test_a_leak_without_a_sweep_asks_for_one_for_more_attackers_and_for_a_gate()
 
 
 def test_what_was_asked_for_is_not_asked_again() -> None:
-    asked = ("active-auxiliary", "active-black-box-auxiliary", "active-known-people")
+    asked = ("active-auxiliary", "active-black-box-auxiliary", "active-known-people", "corrupted-coordinator")
+    asked += ("coordinator", "passive-known-people", "passive-known-labels")
     every = [f for threat in asked for f in samples.values(threat=threat)]
     found = steps(every, replace(ASKED, gated=True, sweeps=False))
     assert commands(found) == []

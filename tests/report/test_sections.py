@@ -58,8 +58,11 @@ def test_a_report_says_what_was_run_what_fits_and_why_none_does() -> None:
     assert [one.words for one in cells["active"].attempts] == ["posterior mean: leaking"]
     assert "equation solving" in cells["active"].others
     assert cells["active-black-box-auxiliary"].state == "fits, not run"
-    assert cells["coordinator"].state == "none fits"
+    assert cells["coordinator"].state == "fits, not run"
     assert cells["coordinator"].reasons
+    trees = make_plan({"data": "breast", "protocols": "random_forest", "attacks": ["forest_boxes"]})
+    silent = {cell.threat: cell for cell in grids(of_plan(trees), conclude([]))[0].cells}["passive-training"]
+    assert (silent.state, "'scores' to the active party" in silent.reasons) == ("not applicable", True)
     assert (cells["coordinator"].role, cells["passive-training"].role) == ("the coordinator alone", "a passive party")
 
 

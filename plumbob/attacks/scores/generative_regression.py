@@ -92,6 +92,7 @@ class GenerativeRegression(Attack):
     protocols = ("logistic_regression", "neural_network", "random_forest", "boosted_trees", "split_models")
     requires = (WhiteBox,)
     knows = SCORE_RELEASES
+    outdone = {"random_forest": "forest_boxes", "boosted_trees": "forest_boxes"}  # plumbob/P3
     cost_terms = ("1", "draws", "draws u", "draws w", "n", "n w")  # a generator, trained in steps
     presets = {
         "fast": FAST,

@@ -64,6 +64,7 @@ class GradientInversion(Attack):
     protocols = ("logistic_regression", "split_models", "neural_network")
     requires = (WhiteBox,)
     knows = SCORE_RELEASES
+    outdone = {"neural_network": "linearised_posterior"}  # plumbob/P2
     cost_terms = ("1", "n d", "n u^2", "n w", "n u w")  # steps of descent, then Newton with u x u systems
     presets = {"fast": FAST, "converged": FAST | {"finish": 100}, "small": FAST | {"steps": 40, "finish": 5}}
     sources = SEARCH_SOURCES

@@ -90,8 +90,8 @@ class Size:
 
     @property
     def draws(self) -> float:
-        """Steps of generative regression: 60 epochs of batches of 128, at least 600."""
-        return max(600.0, 60 * self.rows / 128)
+        """Steps of generative regression as audits run it: 60 epochs of batches of 128, at most 600."""
+        return min(600.0, 60 * math.ceil(self.rows / 128))
 
     @property
     def archive(self) -> float:

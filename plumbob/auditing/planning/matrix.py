@@ -3,22 +3,36 @@
 One block per protocol, since a protocol is attacked either in training or in prediction; one row per threat; the reasons
 are those of `Attack.why_not`, for the attacks that work on the protocol at all. An attack that looks for two values says
 nothing of the others by finding none: a row also names the kinds of targets that none of its attacks addresses.
+
+A row that no attack fits is either empty, which is a gap of Plumbob, or not applicable: the curious get no message that says
+anything of other parties' rows. Which messages do, every protocol declares (`tells`), and a test runs each to check it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 
 from plumbob.attacks import attacks
 from plumbob.auditing.concluding.summarise import group
 from plumbob.auditing.planning.plan import Plan
 from plumbob.kinds import COLUMNS, Kind
-from plumbob.protocols import PROTOCOLS
+from plumbob.protocols import PROTOCOLS, Protocol, protocol_named
 from plumbob.threats import THREATS, Threat
+from plumbob.transcript import COORDINATOR
 
 NOTHING = "nothing beyond its messages"
+ROLES = {"active": "the active party", "passive": "a passive party", COORDINATOR: "the coordinator"}
+
+
+class Status(StrEnum):
+    """What is to be said of one threat against one protocol."""
+
+    ATTACKED = "attacked"
+    NOT_APPLICABLE = "not applicable"
+    EMPTY = "empty"
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,13 @@ class Row:
     reasons: tuple[tuple[str, tuple[str, ...]], ...]  # why the others do not: the reason, and the attacks it holds for
     planned: bool = True  # whether the plan names the threat
     targets: tuple[Kind, ...] = COLUMNS  # kinds of what is hidden from the curious
+    lacks: str = ""  # the message that the curious do not get, where they get none that says anything of others' rows
+
+    @property
+    def status(self) -> Status:
+        if self.fits:
+            return Status.ATTACKED
+        return Status.NOT_APPLICABLE if self.lacks else Status.EMPTY
 
     @property
     def knows(self) -> str:
@@ -75,6 +96,35 @@ def role(threat: Threat) -> str:
     return f"{who} that {' and '.join(one.words for one in threat.deviations)}" if threat.deviations else who
 
 
+def roles(threat: Threat) -> tuple[str, ...]:
+    """The roles of the curious in a protocol."""
+    helpers = threat.colluding or threat.colluding_all_but is not None
+    alone = () if threat.corrupted else ("passive",)
+    first = ("active", *(("passive",) if helpers else ())) if threat.active else alone
+    return (*first, *((COORDINATOR,) if threat.corrupted else ()))
+
+
+def lacks(protocol: Protocol, threat: Threat) -> str:
+    """Which message the curious lack, where none that they get says anything of others' rows; empty where one does.
+
+    >>> lacks(protocol_named("random_forest"), THREATS["passive-training"])
+    "a passive party gets no message about other parties' rows, which are sent as 'scores' to the active party and as 'answer' \
+to the coordinator"
+    """
+    curious = roles(threat)
+    if any(protocol.told(one) for one in curious):
+        return ""
+    sent = [f"{_quoted(protocol.told(one))} to {ROLES[one]}" for one in protocol.roles if protocol.told(one)]
+    told = f"no message about other parties' rows, which are sent as {' and as '.join(sent)}"
+    if not any(one in protocol.roles for one in curious):
+        return f"{ROLES[curious[0]]} takes no part in {protocol.name.replace('_', ' ')} and gets {told}"
+    return f"{ROLES[curious[0]]} gets {told}"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
 def row(protocol: str, threat: Threat, planned: bool = True, sent: str | None = None) -> Row:
     """Which attacks a threat can make on a protocol, and why not the others that work on it; `sent` as for `why_not`."""
     able = {
@@ -91,6 +141,7 @@ def row(protocol: str, threat: Threat, planned: bool = True, sent: str | None = 
         reasons=tuple((why, tuple(name for _, name in pairs)) for why, pairs in reasons.items()),
         planned=planned,
         targets=COLUMNS if threat.active else (*COLUMNS, Kind.LABEL),
+        lacks=lacks(protocol_named(protocol), threat),
     )
 
 

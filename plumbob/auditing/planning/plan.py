@@ -35,7 +35,7 @@ PATHS = ("file", "recorded", "model")  # keys that name files
 # What an effort fills in where the plan is silent: trials, the shares of unknown columns, and the most rows predicted.
 EFFORTS: dict[str, dict[str, Any]] = {
     "quick": {"trials": 5, "unknown": [0.1, 0.3, 0.5], "rows": 2_000},
-    "standard": {"trials": 10, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "rows": 20_000},
+    "standard": {"trials": 10, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "rows": 10_000},
     "thorough": {"trials": 20, "unknown": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "rows": 1_000_000},
 }
 

@@ -18,6 +18,7 @@ from plumbob import __version__, bundle
 from plumbob.attacks import Attack, attacks
 from plumbob.auditing.concluding.untried import Gap, Inapplicable, Untried
 from plumbob.auditing.planning.chosen import AttackPlan
+from plumbob.auditing.planning.matrix import lacks
 from plumbob.auditing.planning.plan import DefencePlan, Plan, ProtocolPlan
 from plumbob.auditing.planning.sweep import fits, in_training, points
 from plumbob.auditing.running.finding import address
@@ -68,6 +69,7 @@ class Case:
         return self.defence.defence().threat(self.threat)
 
 
+Chosen = tuple[AttackPlan, Attack]  # an attack as the plan names it, and made
 Todo = tuple[tuple[Case, str], ...]  # cases with their keys
 
 
@@ -86,7 +88,7 @@ def defences_for(plan: Plan, protocol: ProtocolPlan) -> list[DefencePlan]:
 
 def untried(plan: Plan) -> list[Untried]:
     """Defences that could not be measured on a protocol, attacks that read what nobody sends there, and why."""
-    notes: list[Untried] = [*inapplicable(plan)]
+    notes: list[Untried] = [*inapplicable(plan), *left_out(plan)]
     for protocol in plan.protocols:
         fitting = [defence.title for defence in defences_for(plan, protocol)]
         attacked = {case.defence.title for case in attack_cases(plan, Unit(protocol, 0))}
@@ -120,6 +122,29 @@ def inapplicable(plan: Plan) -> list[Inapplicable]:
     return list(notes.values())
 
 
+def left_out(plan: Plan) -> list[Untried]:
+    """Attacks that apply and are not run, since another one nearly always learns more in less time; once for each protocol."""
+    notes: dict[str, Untried] = {}
+    every = _chosen(plan)
+    for protocol, threat in product(plan.protocols, plan.threats):
+        fitting = _fitting(plan, protocol, threat.threat(), every)
+        for one, attack in fitting:
+            if rival := outdone(plan, protocol.name, attack, fitting):
+                what = f"{one.name} on {protocol.title}"
+                why = (
+                    f"{rival}, which is run, nearly always learns more in less time; effort thorough runs it, and any plan "
+                    "that names it"
+                )
+                notes.setdefault(what, Untried(what, why))
+    return list(notes.values())
+
+
+def outdone(plan: Plan, protocol: str, attack: Attack, fitting: Sequence[Chosen]) -> str:
+    """The attack that takes this one's place where the plan leaves the choice to its effort; empty where none does."""
+    rival = attack.outdone.get(protocol, "") if plan.attacks is None and plan.effort != "thorough" else ""
+    return rival if any(other.name == rival for _, other in fitting) else ""
+
+
 def gaps(plan: Plan) -> list[Gap]:
     """Situations of a plan in which no attack applies, and why: nothing is known of them."""
     found = []
@@ -132,11 +157,11 @@ def gaps(plan: Plan) -> list[Gap]:
             threat = defence.defence().threat(chosen.threat())
             stronger = [n for (d, n), other in measured.items() if d == defence.title and threat.within(other)]
             kind = protocol.protocol()
-            silent = kind.phase == "prediction" and not threat.active and not threat.corrupted
+            silent = lacks(kind, threat)
             idle = not all(isinstance(one, kind.open_to) for one in threat.deviations)
             why = _why_none(plan, protocol, threat)
             if silent:
-                why = "a passive party gets no message about other parties' rows"
+                why = silent
             elif stronger:
                 why = f"no better known than {stronger[0]}, which sees the same and knows no less"
             covered = stronger[0] if stronger and not silent else ""
@@ -168,20 +193,31 @@ def _why_none(plan: Plan, protocol: ProtocolPlan, threat: Threat) -> str:
 
 def cases(plan: Plan, unit: Unit) -> list[Case]:
     """What a unit finds out: every fitting combination, and in each situation what could be learnt, attack or not."""
-    found, every = [], [(one, one.attack()) for one in plan.fitting_attacks]
-    kind = None if plan.data.recorded else unit.protocol.protocol()  # of a recorded run the settings are not known
+    found, every = [], _chosen(plan)
     for unknown, defence in product(plan.unknown or (None,), defences_for(plan, unit.protocol)):
         here: list[Case] = []
         for threat in (named.threat() for named in plan.threats):
             remaining, known = defence.defence().threat(threat), plan.in_place(defence)
             sent = plan.sent(unit.protocol)
-            fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining, sent) is None]
-            fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
+            fitting = _fitting(plan, unit.protocol, remaining, every)
+            fitting = [pair for pair in fitting if not outdone(plan, unit.protocol.name, pair[1], fitting)]
             here += [Case(unknown, defence, threat, one, _brought(one, sent)) for one in attackers(fitting, known)]
             here += [Case(unknown, defence, threat, None)] if plan.ceiling else []
         places = list(dict.fromkeys(case.sent for case in here))
         found += sorted(here, key=lambda case: places.index(case.sent) if case.sent else -1)  # honest runs first
     return found
+
+
+def _chosen(plan: Plan) -> list[Chosen]:
+    return [(one, one.attack()) for one in plan.fitting_attacks]
+
+
+def _fitting(plan: Plan, protocol: ProtocolPlan, threat: Threat, every: Sequence[Chosen]) -> list[Chosen]:
+    """Those of the plan's attacks that apply; of a recorded run the settings are not known."""
+    sent, kind = plan.sent(protocol), None if plan.data.recorded else protocol.protocol()
+    fitting = [pair for pair in every if pair[1].why_not(protocol.name, threat, sent) is None]
+    fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, threat) is None]
+    return sorted(fitting, key=lambda pair: protocol.name in pair[1].outdone)  # these last
 
 
 def _brought(attack: AttackPlan, sent: str | None) -> str:
@@ -190,7 +226,7 @@ def _brought(attack: AttackPlan, sent: str | None) -> str:
     return "" if code is None else repr(code)
 
 
-def attackers(fitting: Sequence[tuple[AttackPlan, Attack]], defences: Sequence[str]) -> list[AttackPlan]:
+def attackers(fitting: Sequence[Chosen], defences: Sequence[str]) -> list[AttackPlan]:
     """Each attack by who knows the defences in place and, as published, by who does not; once where that is the same."""
     found: dict[str, AttackPlan] = {}
     for one, attack in fitting:

@@ -61,6 +61,7 @@ class SplitNetwork(GuardedProtocol):
     )
     summary = "a network split at its first layer: passive parties send embeddings of their columns to the active party (ye2022)"
     roles = ("active", "passive")
+    tells = {"active": ("outputs", "embeddings"), "passive": ("output gradients",)}
     parts = ("embeddings",)
     key_bits = 0
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight

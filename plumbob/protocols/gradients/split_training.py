@@ -56,6 +56,7 @@ class SplitTraining(GuardedProtocol):
     )
     summary = "workers send a server the gradients of their own networks, batch by batch (jin2021)"
     parts = ("gradients",)
+    tells = {"active": ("outputs",), "passive": ("output gradients",), COORDINATOR: ("gradient",)}
     key_bits = 0
     cost_terms = ("1", "rounds", "rounds batch w")  # a step a round
     presets = {"small": {"width": 16, "outputs": 4, "batch_size": 20}}

@@ -195,6 +195,12 @@ class SplitModels(PredictionProtocol):
             locals.append(local_model(place, weights_p, biases_p, self.activation))
         return SplitModel(tuple(locals))
 
+    def told(self, role: str) -> tuple[str, ...]:
+        """Without a coordinator the answers go to the active party."""
+        if self.coordinator:
+            return super().told(role)
+        return ("answer",) if role == "active" else ()
+
     def collector(self, active: str) -> str:
         return COORDINATOR if self.coordinator else active
 

@@ -61,6 +61,11 @@ class EncryptedLogisticRegression(TrainingProtocol):
         "gradients": "gradients",
         "coefficients": "coefficients of the model",
     }
+    tells = {
+        "active": ("residual", "gradients", "coefficients"),
+        "passive": ("partial", "residual", "gradients", "coefficients"),
+        COORDINATOR: ("encrypted gradient",),
+    }
     key_messages = ("public key",)
     masked_messages = ("masked gradient", "opened gradient")  # the second under its receiver's mask
 

@@ -77,6 +77,7 @@ class SecureBoost(TrainingProtocol):
     key_messages = ("key",)
     masked_messages = ("shares",)
     roles = ("active", "passive")
+    tells = {"active": ("sums", "left"), "passive": ("gradients", "rows of a node", "rows to split")}
     parts = ("histograms",)
     open_to = (LowBits,)
 

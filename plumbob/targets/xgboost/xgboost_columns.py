@@ -56,6 +56,7 @@ class XgboostColumns(TrainingProtocol):
     uses_torch = False
     presets = {"small": {"trees": 4, "depth": 2}}
     glossary = {"gradients": "gradients"}
+    tells = dict.fromkeys(("active", "passive", COORDINATOR), ("gradients", "sides", "missing"))
 
     def __init__(
         self,
