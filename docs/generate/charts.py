@@ -49,6 +49,7 @@ RUNS = (
     "pages/labels_at_the_cut",
     "pages/deeper",
     "pages/messages_alone",
+    "pages/whole_at_the_cut",
     "gradients",
     "cut_layer",
     "xgboost",
