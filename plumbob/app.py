@@ -29,7 +29,7 @@ from plumbob.auditing.planning.gate import Outcome
 from plumbob.auditing.planning.matrix import of_plan
 from plumbob.auditing.planning.plan import Plan, check_gate
 from plumbob.auditing.planning.plan_file import make_plan, read_plan
-from plumbob.auditing.planning.plan_fits_data import check_fit
+from plumbob.auditing.planning.plan_fits_data import check_fit, for_its_classes
 from plumbob.auditing.planning.pre_training_check import label_stand_ins, precheck
 from plumbob.auditing.running.execution_engines import Pool, engine_named, run_job, started
 from plumbob.auditing.running.expand import gaps, inapplicable, keyed, untried, versions
@@ -200,6 +200,7 @@ def _opened(
     source = with_models(open_source(plan.data, plan.seed, frames), plan.protocols, trust=trust)
     log = source.recorded
     plan = plan if log is None else plan.of_recording(log.protocol, KnownDefences.sealed_in(log).names, sent_in(log))
+    plan, source = for_its_classes(plan, source)
     check_fit(plan, source)
     return plan, source
 

@@ -320,6 +320,28 @@ class KnownRotation(KnownDefence):
     name = "rotation"
 
 
+@dataclass(frozen=True)
+class KnownDistanceCorrelation(KnownDefence):
+    name = "distance_correlation"
+    strength: float
+
+
+@dataclass(frozen=True)
+class KnownFedPass(KnownDefence):
+    """Its passports are the parties' secrets."""
+
+    name = "fedpass"
+    passports: int
+    reach: float
+    top: bool
+
+
+@dataclass(frozen=True)
+class KnownMixup(KnownDefence):
+    name = "mixup"
+    rows: int
+
+
 # Sums
 
 

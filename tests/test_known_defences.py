@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plumbob.attacks
+import plumbob.known_label_defences  # its classes are counted too
 from plumbob.defences import DEFENCES, NoDefence, defence_named
 from plumbob.errors import BadInput
 from plumbob.known_defences import (

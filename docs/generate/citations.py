@@ -14,6 +14,18 @@ CITATIONS = {
     "takahashi2023": "Takahashi et al., *Eliminating Label Leakage in Tree-Based Vertical Federated Learning*, 2023",
     "zhu2019": "Zhu et al., *Deep Leakage from Gradients*, NeurIPS 2019",
     "zhu2025": "Zhu et al., *Passive Inference Attacks on Split Learning via Adversarial Regularization*, NDSS 2025",
+    "li2022": "Li et al., *Label Leakage and Protection in Two-party Split Learning*, ICLR 2022",
+    "fu2022": "Fu et al., *Label Inference Attacks Against Vertical Federated Learning*, USENIX Security 2022",
+    "ghazi2021": "Ghazi et al., *Deep Learning with Label Differential Privacy*, NeurIPS 2021",
+    "zou2022": "Zou et al., *Defending Batch-Level Label Inference and Replacement Attacks in Vertical Federated Learning*, "
+    "IEEE Transactions on Big Data 2022",
+    "zou2023": "Zou et al., *Mutual Information Regularization for Vertical Federated Learning*, 2023",
+    "sun2022": "Sun et al., *Label Leakage and Protection from Forward Embedding in Vertical Federated Learning*, 2022",
+    "vepakomma2020": "Vepakomma et al., *NoPeek: Information Leakage Reduction to Share Activations in Distributed Deep "
+    "Learning*, 2020",
+    "gu2023": "Gu et al., *FedPass: Privacy-Preserving Vertical Federated Deep Learning with Adaptive Obfuscation*, IJCAI 2023",
+    "huang2020": "Huang et al., *InstaHide: Instance-hiding Schemes for Private Distributed Learning*, ICML 2020",
+    "liu2026": "Liu et al., arXiv 2603.18680, 2026",
     "bonawitz2017": "Bonawitz et al., *Practical Secure Aggregation for Privacy-Preserving Machine Learning*, CCS 2017",
 }
 

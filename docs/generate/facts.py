@@ -172,6 +172,8 @@ def defence_plan(defence: type[Defence]) -> str:
     named = {"name": defence.name, "settings": defaults} if defaults else defence.name
     protocol = max(protected(defence), key=lambda name: len(_readers(name)))
     exposed = _exposed(protocol)
+    if defence.point == "labels":
+        exposed["threats"] = ["passive-known-people"]
     return _plan(**exposed, defences=["none", named])
 
 

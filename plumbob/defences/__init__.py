@@ -2,7 +2,7 @@
 
     scores/       joint prediction: scores, training, knowledge of the model
     gradients/    split training                        embeddings/   split networks
-    sums/         encrypted boosting
+    sums/         encrypted boosting                    labels/       split networks, at the party with the labels
 
 A defence is a change at a named point of a protocol, and is judged against an attacker who knows it.
 """

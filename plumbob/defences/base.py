@@ -25,9 +25,10 @@ from plumbob.threats import Threat
 class Defence(Identified, ABC):
     """One defence. Override the method of its point; the others change nothing."""
 
-    point: ClassVar[str]  # inputs, training, embeddings, gradients, histograms, scores, knowledge
+    point: ClassVar[str]  # inputs, training, embeddings, labels, gradients, histograms, scores, knowledge
     paper: ClassVar[str] = ""
     begins: ClassVar[str] = ""  # why what others at its point have changed would be lost in it, so that it comes first
+    most_classes: ClassVar[int | None] = None  # of the label, for which it is made; None: any number
     sweep_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)  # the settings at which the defence sweep tries it
 
     def protect(self, protocol: Protocol) -> Protocol:
@@ -48,6 +49,10 @@ class Defence(Identified, ABC):
         Most do not ask. What does, says so in `identified`.
         """
         return self
+
+    def fits_classes(self, classes: int) -> bool:
+        """Whether it is made for a label of so many classes."""
+        return self.most_classes is None or classes <= self.most_classes
 
     def changes(self, point: str) -> bool:
         """Whether it changes what defences named after it are given at a point."""
@@ -114,6 +119,9 @@ class Combined(Defence):
 
     def facing(self, threats: Sequence[Threat], others: Federation | None = None) -> Defence:
         return Combined([part.facing(threats, others) for part in self.parts])
+
+    def fits_classes(self, classes: int) -> bool:
+        return all(part.fits_classes(classes) for part in self.parts)
 
     def known(self) -> KnownDefences:
         return reduce(or_, (part.known() for part in self.parts), KnownDefences())

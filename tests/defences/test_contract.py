@@ -20,8 +20,10 @@ from plumbob.threats import WhiteBox
 from tests.defences.worlds import defended, released, view_of
 
 PROTOCOL_NAMES = [name for name in ("logistic_regression", "decision_tree", "neural_network") if name in PROTOCOLS]
-# Others: test_gradient_defences.py, test_embedding_defences.py, test_histogram_defences.py.
-PREDICTION = [name for name, kind in DEFENCES.items() if kind.point not in ("gradients", "embeddings", "histograms")]
+# Others: test_gradient_defences.py, test_embedding_defences.py, test_label_defences.py, test_histogram_defences.py.
+PREDICTION = [
+    name for name, kind in DEFENCES.items() if kind.point not in ("gradients", "embeddings", "labels", "histograms")
+]
 KEEP_LABELS = ("none", "label_only", "codebook", "hide_model")
 SECRETS = {"noise/seed", "dp_scores/seed", "randomised_response/seed"}
 
@@ -73,6 +75,7 @@ def test_a_defence_prints_itself_and_says_what_it_is(name: str) -> None:
         "inputs",
         "training",
         "embeddings",
+        "labels",
         "gradients",
         "histograms",
         "scores",

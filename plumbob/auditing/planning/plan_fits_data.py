@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -76,6 +77,20 @@ def check_fit(plan: Plan, source: Source) -> None:
                 f"threat '{threat.name}' knows {labels.count:,} labels of each of {len(source.classes)} classes, more than half "
                 f"of the {seen:,} rows attacked; name a threat with fewer ('known_labels')"
             )
+
+
+def for_its_classes(plan: Plan, source: Source) -> tuple[Plan, Source]:
+    """The plan without defences that are made for fewer classes, with a note of each; one sentence where none would be left."""
+    classes = len(source.classes)
+    unfit = [part for part in plan.defences if not part.defence().fits_classes(classes)]
+    if not unfit or plan.data.recorded is not None:
+        return plan, source
+    left = tuple(part for part in plan.defences if part not in unfit)
+    why = f"{unfit[0].title} is not made for a label of {classes} classes"
+    if all(part.name == "none" for part in left):
+        raise BadInput(f"'defences': {why}; name another defence")
+    notes = tuple(f"Not tried: {part.title} is not made for a label of {classes} classes." for part in unfit)
+    return plan.model_copy(update={"defences": left}), replace(source, notes=(*source.notes, *notes))
 
 
 def fitting_share(plan: Plan, source: Source) -> float | None:

@@ -3,8 +3,8 @@
 A defence is judged by the attacker who does best, so the sweep always asks the one with the model, the one with complete rows of
 other people besides, the one with such rows alone, and in training a passive party that is after the label.
 
-For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings`, and for
-`secure_boost` every one at `histograms`.
+For `split_training` it is every defence at the point `gradients`, for `split_network` every one at `embeddings` and
+`labels`, and for `secure_boost` every one at `histograms`.
 `defences: sweep` in a plan or `plumbob audit --sweep` stands for this list; docs/frontier.md shows it.
 """
 
@@ -46,8 +46,23 @@ ORDER = (  # in which a plan lists them, and so the findings; defences that are 
     "shared_indicators",
     "dp_histograms",
     "blinding",
+    "distance_correlation",
+    "fedpass",
+    "mixup",
+    "max_norm_alignment",
+    "output_gradient_noise",
+    "marvell",
+    "discrete_output_gradients",
+    "sparse_output_gradients",
+    "label_randomised_response",
+    "lp_mst",
+    "private_residuals",
+    "mid",
+    "label_distance_correlation",
+    "confusional_autoencoder",
+    "earlier_cut",
 )
-IN_TRAINING = {"gradients", "embeddings", "histograms"}  # points that are messages of training
+IN_TRAINING = {"gradients", "embeddings", "labels", "histograms"}  # points that are messages of training
 THREATS = {  # that a sweep always asks, by the phase of the protocols
     "prediction": ("active", "active-auxiliary", "active-black-box-auxiliary"),
     "training": ("active-training", "passive-training"),
@@ -75,8 +90,8 @@ def in_training(defence: Defence) -> bool:
 def fits(defence: Defence, protocol: Protocol) -> bool:
     """Whether a defence does anything to a protocol: not dropout without hidden units, not scores nobody can change.
 
-    Gradients are sent up in `split_training` alone, embeddings in `split_network`, sums of bins in `secure_boost`. What
-    else protects a training protocol is a setting of its own: list it a second time with that setting.
+    Gradients are sent up in `split_training` alone, embeddings and their gradients in `split_network`, sums of bins in
+    `secure_boost`. What else protects a training protocol is a setting of its own: list it a second time with that setting.
     """
     where = points(defence)
     if protocol.phase == "training":

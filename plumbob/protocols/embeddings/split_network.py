@@ -34,6 +34,7 @@ from plumbob.federation import Federation, IntArray, Party, shape_of
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import ASKED as ASKED_ABOUT
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
+from plumbob.protocols.embeddings._active_side import ActiveSide
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.protocols.shared.row_means import RowMeans
@@ -62,7 +63,7 @@ class SplitNetwork(GuardedProtocol):
     summary = "a network split at its first layer: passive parties send embeddings of their columns to the active party (ye2022)"
     roles = ("active", "passive")
     tells = {"active": ("outputs", "embeddings"), "passive": ("output gradients",)}
-    parts = ("embeddings",)
+    parts = ("embeddings", "labels")
     key_bits = 0
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
     # As long as ye2022 trains it: noise that a defence draws anew falls with the root of the epochs.
@@ -188,10 +189,12 @@ class _Run:
         # Batches are the same with and without a defence: its draws come from a generator of their own.
         self.order, self.secret = (np.random.default_rng(self.rng.integers(2**63 - 1, size=4)) for _ in range(2))
         columns = {name: len(federation[name].columns) for name in federation.passive}
-        outline = EmbeddingOutline(len(federation), columns, protocol.width, protocol.cut, protocol.bias)
+        classes = len(federation.classes)
+        cut = protocol.width, protocol.cut, protocol.bias
+        outline = EmbeddingOutline(len(federation), columns, *cut, classes, protocol.epochs)
         self.guards = [guarding.begin(outline) for guarding in protocol.guards]
-        self.label = torch.from_numpy(federation.label)
-        self.top = protocol.top_of(len(federation.classes))
+        top = protocol.top_of(classes)
+        self.side = ActiveSide.of(federation, top, protocol.width, self.guards, protocol.dtype, self.secret)
         self.inputs = self._columns(federation)
         for party in (federation[federation.active], *(federation[name] for name in federation.passive)):
             if party.columns:
@@ -232,7 +235,7 @@ class _Run:
                 shape = tuple(module(self.inputs[name][:1]).shape)
                 if shape != (1, width):
                     raise BadInput(f"bottom: expected {width} outputs for a row of '{name}', got shape {shape[1:]}")
-            shape = tuple(self.top(torch.zeros(1, width, dtype=self.protocol.dtype)).shape)
+            shape = tuple(self.side.top(torch.zeros(1, width, dtype=self.protocol.dtype)).shape)
         if shape != (1, classes):
             raise BadInput(f"top: expected {classes} outputs for a row, got shape {shape[1:]}")
 
@@ -246,14 +249,14 @@ class _Run:
             self.log.seal(party, "dropped columns", left_out)
 
     def _learning(self, on: bool) -> None:
-        for module in (self.top, *self.bottoms.values()):
+        for module in (*self.side.modules, *self.bottoms.values()):
             module.train(on)
 
     def _optimizer(self) -> torch.optim.Optimizer:
         """One for all parties: none of these mixes parameters, so it is as if each had its own."""
 
         protocol = self.protocol
-        everything = [p for module in (self.top, *self.bottoms.values()) for p in module.parameters()]
+        everything = [p for module in (*self.side.modules, *self.bottoms.values()) for p in module.parameters()]
         rate, decay = protocol.learning_rate, protocol.weight_decay
         if protocol.optimizer == "adam":
             return torch.optim.Adam(everything, lr=rate, weight_decay=decay)
@@ -268,6 +271,7 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.protocol.learning_rate / 10**drops
         self._learning(True)
+        self.side.begin(number)
         loss = sum(self.round(rows) * len(rows) for rows in self._batches()) / len(self.federation)
         if not np.isfinite(loss):
             raise BadInput(f"split_network: the loss of epoch {number + 1} is not finite; use a lower learning_rate")
@@ -288,17 +292,22 @@ class _Run:
             self._send(active, name, "train", number, "rows", rows)
         outputs = {name: module(self.inputs[name][picked]) for name, module in self.bottoms.items()}
         told = self._told(outputs, "train", number, "outputs", rows)
-        joined = self._joined(outputs, told).requires_grad_()
-        loss = torch.nn.functional.cross_entropy(self.top(joined), self.label[picked])
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        above = joined.grad
-        assert above is not None
+        loss, above, own = self.side.step(rows, self._tensor(told), outputs.get(active))
         for name in self.federation.passive:
             self._send(active, name, "train", number, "output gradients", above.numpy())
-        torch.autograd.backward(list(outputs.values()), [above] * len(outputs))
+        burdens = [b for guard in self.guards for b in self._burdens(guard, picked, outputs)]
+        grads = [own if name == active else above for name in outputs]
+        torch.autograd.backward([*outputs.values(), *burdens], [*grads, *[None] * len(burdens)])
         self.optimizer.step()
-        return float(loss.detach())
+        return loss
+
+    def _burdens(
+        self, guard: EmbeddingGuard[Any], picked: torch.Tensor, outputs: Mapping[str, torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """What passive parties lower beside the joint loss."""
+        found = (guard.penalty(name, self.inputs[name][picked], outputs[name]) for name in self.federation.passive)
+        return [one for one in found if one is not None]
 
     def _guarded(self, party: str, outputs: torch.Tensor, phase: str) -> Array:
         """What a passive party sends."""
@@ -330,12 +339,8 @@ class _Run:
             self.means.add("", rows, total)
         return total
 
-    def _joined(self, outputs: Mapping[str, torch.Tensor], told: Array) -> torch.Tensor:
-        """The top model's input: what was sent, and the active party's own outputs if it has columns."""
-
-        total = torch.from_numpy(np.array(told)).to(self.protocol.dtype)
-        own = outputs.get(self.federation.active)
-        return total if own is None else total + own.detach()
+    def _tensor(self, told: Array) -> torch.Tensor:
+        return torch.from_numpy(np.array(told)).to(self.protocol.dtype)
 
     def _send(self, sender: str, receiver: str, phase: str, number: int, name: str, payload: Array) -> Array:
         """Messages of training are kept as long as there is room; of the rest their hashes and sizes."""
@@ -371,7 +376,7 @@ class _Run:
             outputs = {name: module(inputs[name]) for name, module in self.bottoms.items()}
             sent = {name: self._guarded(name, outputs[name], "predict") for name in others.passive}
             told = _sum(list(sent.values()))
-            guessed = self.top(self._joined(outputs, told)).argmax(1).numpy()
+            guessed = self.side.predicted(self._tensor(told), outputs.get(others.active)).numpy()
         self._seal_predicted(tested, sent if self.protocol.aggregation == "none" else {"": told})
         return float(np.mean(guessed == tested.label))
 
@@ -387,7 +392,7 @@ class _Run:
         active = self.federation.active
         note(self.log, active, LABEL, self.federation.label)
         own = self.bottoms.get(active)
-        for part, module in ((TOP, self.top), *(((OWN_BOTTOM, own),) if own is not None else ())):
+        for part, module in ((TOP, self.side.top), *(((OWN_BOTTOM, own),) if own is not None else ())):
             for key, parameter in module.named_parameters():
                 note(self.log, active, f"{part}{key}", parameter.detach().numpy())
 

@@ -3,7 +3,7 @@
     protocol.guarded(defence)      the same protocol with one more defence
     defence.begin(outline)         the guard of one training, made before the first round
 A guard has a method for each place where it can act. `GradientGuard` has those of `split_training`, `EmbeddingGuard` those of
-`split_network`; what a guard does not override stays as it is.
+`split_network`, and `LabelGuard` besides those of its active party; what a guard does not override stays as it is.
 """
 
 from __future__ import annotations
@@ -146,6 +146,8 @@ class EmbeddingOutline(Outline):
     width: int  # of the cut layer
     cut: int  # layers below it
     bias: bool = False  # whether passive parties' first layers have one
+    classes: int = 2
+    epochs: int = 1  # each row is in one batch of each
 
 
 class EmbeddingGuard(Guard[DefenceT]):
@@ -170,3 +172,52 @@ class EmbeddingGuard(Guard[DefenceT]):
     def send(self, party: str, outputs: torch.Tensor, phase: str, rng: np.random.Generator) -> torch.Tensor:
         """What is sent in place of the outputs; gradients are taken as if these had been sent."""
         return outputs
+
+    def penalty(self, party: str, inputs: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor | None:
+        """What a passive party lowers beside the joint loss, by a step on its bottom model alone; None for nothing."""
+        return None
+
+
+# Labels at the active party, and the gradients it sends back: `split_network`
+
+
+@dataclass(frozen=True)
+class Backward:
+    """What the active party is about to send back in a round."""
+
+    rows: IntArray
+    label: torch.Tensor  # the classes of these rows
+    logits: torch.Tensor  # what its model said of them
+    gradients: torch.Tensor  # of the batch's mean loss at the passive parties' outputs, rows x width
+
+
+class LabelGuard(EmbeddingGuard[DefenceT]):
+    """A guard at the point `labels`: it acts at the active party as well, which holds them."""
+
+    def targets(self, epoch: int, targets: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        """What is trained on in this epoch in place of `targets`, rows x classes: a row of zeros for one that is left out."""
+        return targets
+
+    def entry(self, width: int, dtype: torch.dtype) -> torch.nn.Module | None:
+        """A module of the active party through which the passive parties' outputs go before all else."""
+        return None
+
+    def top(self, module: torch.nn.Module) -> torch.nn.Module:
+        """The top model that is trained in place of `module`."""
+        return module
+
+    def burden(self, received: torch.Tensor, targets: torch.Tensor) -> torch.Tensor | None:
+        """What the active party adds to the loss of a batch; None for nothing."""
+        return None
+
+    def residuals(self, gradients: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+        """The gradients of the mean loss at the logits with which everything goes on."""
+        return gradients
+
+    def back(self, backward: Backward, rng: np.random.Generator) -> torch.Tensor:
+        """What passive parties get in place of the gradients at their outputs, all of them the same."""
+        return backward.gradients
+
+    def decoded(self, scores: torch.Tensor) -> torch.Tensor:
+        """Scores of the classes from those of what was trained on."""
+        return scores

@@ -16,6 +16,7 @@ from plumbob.auditing.concluding.untried import Untried
 from plumbob.auditing.planning.plan_file import make_plan
 from plumbob.auditing.running.expand import defences_for, untried
 from plumbob.defences import DEFENCES, defence_named
+from plumbob.defences._distance_correlation import distance_correlation
 from plumbob.defences.embeddings.rotation import Rotation, random_orthogonal
 from plumbob.errors import BadInput
 from plumbob.federation import Column, Table, split
@@ -309,6 +310,34 @@ def test_what_is_sent_lies_on_the_grid(bits: int, dither: bool) -> None:
     assert np.abs(sent(log)[~within]).min(initial=2.0) >= 2.0 - (step if dither else 1e-9)
 
 
+# Distance correlation, FedPass, mixup
+
+
+def test_distance_correlation_is_lowered_and_the_span_stays() -> None:
+    logs = [trained("distance_correlation", {"strength": 30.0}, epochs=20), trained("none", epochs=20)]
+    low, bare = (float(distance_correlation(torch.tensor(columns_of(log)), torch.tensor(sent(log)))) for log in logs)
+    assert low < bare - 0.02
+    assert off(sent(logs[0]), columns_of(logs[0])).max() < 1e-6
+
+
+def test_fedpass_leaves_a_linear_map_and_a_shift() -> None:
+    log = usual("fedpass")
+    shifted = np.hstack([sent(log), np.ones((200, 1))])
+    assert off(shifted, columns_of(log)).max() < 1e-6
+    assert off(sent(usual("none")), columns_of(log)).max() < 1e-9
+    assert not any("secret" in name for name in cut(log, THREATS["active-training"]).notes)
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+def test_mixtures_are_of_so_many_rows_and_mostly_of_their_own(rows: int) -> None:
+    guard = defence_named("mixup", rows=rows).begin(EmbeddingOutline(200, {"shop": 4}, 200, 1))
+    shares = guard.send("shop", torch.eye(200, dtype=torch.float64), "train", np.random.default_rng(0)).numpy()
+    assert np.allclose(shares.sum(axis=1), 1.0)
+    assert ((shares > 0).sum(axis=1) <= rows).all()
+    assert (np.diag(shares) >= 1 / rows - 1e-12).all()
+    assert np.diag(shares).mean() < 0.85
+
+
 # Deeper cut
 
 
@@ -346,6 +375,13 @@ def test_a_deeper_cut_changes_only_what_is_less_deep() -> None:
             lambda: defence_named("quantised_embeddings", reach=0),
             "quantised_embeddings: reach: expected a number above 0",
         ),
+        (
+            lambda: defence_named("distance_correlation", strength=0),
+            "distance_correlation: strength: expected a number",
+        ),
+        (lambda: defence_named("fedpass", passports=0), "fedpass: passports: expected a whole number from 1"),
+        (lambda: defence_named("fedpass", reach=-1), "fedpass: reach: expected a number above 0, got -1"),
+        (lambda: defence_named("mixup", rows=1), "mixup: rows: expected a whole number from 2 to 100, got 1"),
         (
             lambda: defence_named("deeper_cut", layers=1),
             "deeper_cut: layers: expected a whole number from 2 to 4, got 1",
@@ -390,9 +426,12 @@ def test_a_deeper_cut_is_not_tried_where_the_cut_is_as_deep() -> None:
     assert [d.name for d in defences_for(made, made.protocols[0])] == ["none"]
 
 
-def test_the_sweep_of_split_network_is_of_embeddings() -> None:
+def test_the_sweep_of_split_network_is_of_embeddings_and_labels() -> None:
     made = plan(defences="sweep")
-    assert {defence.name for defence in made.defences} == {"none", *NAMES}
+    labels = {name for name, kind in DEFENCES.items() if kind.point == "labels"}
+    assert {defence.name for defence in made.defences} == {"none", *NAMES, *labels} - {
+        "earlier_cut"
+    }  # a cut of 1 is as early
 
 
 def test_widths_of_a_plan_are_a_list() -> None:

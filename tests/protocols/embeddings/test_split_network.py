@@ -317,7 +317,7 @@ class Watcher:
         self.calls: list[tuple[str, str, tuple[int, ...]]] = []
 
     def begin(self, outline: EmbeddingOutline) -> EmbeddingGuard[Watcher]:
-        assert outline == EmbeddingOutline(80, {"shop 1": 6}, 12, 1)
+        assert outline == EmbeddingOutline(80, {"shop 1": 6}, 12, 1, classes=3)
         return Zeros(self)
 
     def known(self) -> KnownDefences:
