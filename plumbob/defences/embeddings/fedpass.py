@@ -1,6 +1,6 @@
 """FedPass (gu2023): secret passports scale and shift the first fully connected layer below the cut, with `top` also above it.
 
-    out = gamma * (W x) + beta,   gamma = mean over passports of D(E(W s)),   beta likewise from other passports
+    out = gamma * (W x) + beta,   gamma = mean over passports of D(E(W s)),   beta likewise from other passports, both at most 2
 The passports s are drawn once, each party's in secret: s ~ N(m, 1), m uniform in (-reach, 0). W, E and D are trained. For given
 weights gamma and beta are the same for all rows. So below a linear cut the outputs are a linear map of the columns plus a shift,
 and the gradient of a row at the cut is one matrix times what it was.
@@ -13,6 +13,8 @@ from plumbob.errors import boolean, positive, whole
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, LabelGuard
 from plumbob.setting_sources import ours
+
+MOST = 2.0  # of a scale or a shift: unbounded, training with steps of the usual size runs away
 
 
 class FedPass(EmbeddingDefence):
@@ -86,7 +88,7 @@ def _passport_layer(linear: torch.nn.Linear, passports: int, reach: float) -> to
             return mean
 
         def forward(self, values: torch.Tensor) -> torch.Tensor:
-            gamma, beta = self.told()
+            gamma, beta = MOST * torch.tanh(self.told() / MOST)
             out: torch.Tensor = gamma * self.linear(values) + beta
             return out
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
-from plumbob.federation import Federation, IntArray
+from plumbob.federation import Federation, FloatArray, IntArray
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.shared.guards import Backward, EmbeddingGuard, LabelGuard
 
@@ -91,10 +92,25 @@ class ActiveSide:
         return gradients
 
     def predicted(self, received: torch.Tensor, own: torch.Tensor | None) -> torch.Tensor:
-        """The class of every row, with parameters that no longer change."""
+        """Scores of every class, with parameters that no longer change."""
         found = self.logits(received, own)
         if self.guards:
             found = torch.softmax(found, dim=1)
         for guard in reversed(self.guards):
             found = guard.decoded(found)
-        return found.argmax(1)
+        return found
+
+
+def area(scores: FloatArray, label: IntArray) -> float:
+    """The area under the curve of a class against the others, as a mean over classes that some rows have and some have not.
+
+    >>> area(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
+    1.0
+    """
+    found = []
+    for k, column in enumerate(scores.T[1:] if scores.shape[1] == 2 else scores.T, 1 if scores.shape[1] == 2 else 0):
+        here = label == k
+        if here.any() and not here.all():
+            ranks = rankdata(column)[here].sum() - here.sum() * (here.sum() + 1) / 2
+            found.append(float(ranks / (here.sum() * (~here).sum())))
+    return float(np.mean(found)) if found else 0.5

@@ -34,7 +34,7 @@ from plumbob.federation import Federation, IntArray, Party, shape_of
 from plumbob.lazy_imports import nn, torch
 from plumbob.protocols.base import ASKED as ASKED_ABOUT
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
-from plumbob.protocols.embeddings._active_side import ActiveSide
+from plumbob.protocols.embeddings._active_side import ActiveSide, area
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.protocols.shared.row_means import RowMeans
@@ -284,7 +284,6 @@ class _Run:
 
     def round(self, rows: IntArray) -> float:
         """One batch: outputs to the active party, their gradients back, and a step of everybody's parameters."""
-
         active, number = self.federation.active, self.rounds
         self.rounds += 1
         picked = torch.from_numpy(rows)
@@ -296,8 +295,8 @@ class _Run:
         loss, above, own = self.side.step(rows, self._tensor(told), outputs.get(active))
         for name in self.federation.passive:
             self._send(active, name, "train", number, "output gradients", above.numpy())
-        burdens = [b for guard in self.guards for b in self._burdens(guard, picked, outputs)]
         grads = [own if name == active else above for name in outputs]
+        burdens = [b for guard in self.guards for b in self._burdens(guard, picked, outputs)]
         torch.autograd.backward([*outputs.values(), *burdens], [*grads, *[None] * len(burdens)])
         self.optimizer.step()
         return loss
@@ -376,9 +375,10 @@ class _Run:
             outputs = {name: module(inputs[name]) for name, module in self.bottoms.items()}
             sent = {name: self._guarded(name, outputs[name], "predict") for name in others.passive}
             told = _sum(list(sent.values()))
-            guessed = self.side.predicted(self._tensor(told), outputs.get(others.active)).numpy()
+            scores = self.side.predicted(self._tensor(told), outputs.get(others.active))
         self._seal_predicted(tested, sent if self.protocol.aggregation == "none" else {"": told})
-        return float(np.mean(guessed == tested.label))
+        self.log.seal(COORDINATOR, "test area", np.array([area(scores.numpy(), tested.label)]))
+        return float(np.mean(scores.argmax(1).numpy() == tested.label))
 
     def _seal_predicted(self, tested: Federation, sent: Mapping[str, Array]) -> None:
         """Of the first of these rows, what whoever knows them in full got when they were predicted."""
