@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from plumbob.errors import BadInput, suggest
 from plumbob.transcript import COORDINATOR
@@ -88,7 +88,13 @@ class KnownLabels(Grant):
 
 @dataclass(frozen=True)
 class Deviation(Grant):
-    """What a curious active party may send that the protocol does not ask for. `words` go on from "an active party that"."""
+    """What a curious party may do that the protocol does not ask for. `words` go on from `who` and "that"."""
+
+    active: ClassVar[bool] = True  # whether the active party does it, or a passive one
+
+    @property
+    def who(self) -> str:
+        return "an active party" if self.active else "a passive party"
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,14 @@ class AnyGradient(LowBits):
     """Any number in place of a gradient; so also its low bits."""
 
     words = "sends any gradient"
+
+
+@dataclass(frozen=True)
+class OwnSteps(Deviation):
+    """Other steps of its own bottom model than the optimizer that was agreed on takes; nobody else sees them."""
+
+    active = False
+    words = "trains its part of the model at rates of its own"
 
 
 @dataclass(frozen=True)
@@ -133,7 +147,7 @@ class Threat:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """What it may send that the protocol does not ask for; nothing where it is only curious."""
+        """What it may do that the protocol does not ask for; nothing where it is only curious."""
         return tuple(grant for grant in self.grants if isinstance(grant, Deviation))
 
     def curious(self, active: str, parties: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from plumbob.grants import (
     KnownLabels,
     KnownPeople,
     LowBits,
+    OwnSteps,
     Schema,
     Threat,
     WhiteBox,
@@ -31,6 +32,7 @@ __all__ = [
     "KnownLabels",
     "KnownPeople",
     "LowBits",
+    "OwnSteps",
     "Schema",
     "Threat",
     "View",
@@ -120,6 +122,18 @@ _OWN = (
         "active-any-gradient",
         "the active party that sends any gradient, which sees the training messages and knows column names and ranges",
         (Schema(), AnyGradient()),
+    ),
+    Threat(
+        "active-any-gradient-auxiliary",
+        "the active party that sends any gradient, which sees the training messages and has 100 complete rows of other people",
+        (Schema(), AuxiliaryRows(100), AnyGradient()),
+    ),
+    Threat(
+        "passive-own-steps",
+        "a passive party that trains its part of the model at rates of its own, which sees the training messages and knows the "
+        "labels of 4 of the people for each class",
+        (Schema(), KnownLabels(4), OwnSteps()),
+        active=False,
     ),
 )
 THREATS: Registry[Threat] = Registry("threat", lambda: _OWN, lambda entry: isinstance(entry, Threat), in_order=True)

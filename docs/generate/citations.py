@@ -26,6 +26,8 @@ CITATIONS = {
     "gu2023": "Gu et al., *FedPass: Privacy-Preserving Vertical Federated Deep Learning with Adaptive Obfuscation*, IJCAI 2023",
     "huang2020": "Huang et al., *InstaHide: Instance-hiding Schemes for Private Distributed Learning*, ICML 2020",
     "liu2026": "Liu et al., arXiv 2603.18680, 2026",
+    "pasquini2021": "Pasquini et al., *Unleashing the Tiger: Inference Attacks on Split Learning*, CCS 2021",
+    "fu2022": "Fu et al., *Label Inference Attacks Against Vertical Federated Learning*, USENIX Security 2022",
     "bonawitz2017": "Bonawitz et al., *Practical Secure Aggregation for Privacy-Preserving Machine Learning*, CCS 2017",
 }
 

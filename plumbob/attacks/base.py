@@ -23,7 +23,7 @@ from plumbob.kinds import COLUMNS, Kind
 from plumbob.known_defences import KnownDefence, KnownDefences
 from plumbob.protocols import PROTOCOLS
 from plumbob.protocols.base import Protocol
-from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
+from plumbob.protocols.shared.conduct import Conduct
 from plumbob.threats import Deviation, Grant, Threat, View, WhiteBox
 
 NAMELESS = "people in no order"  # how the certificate of a guess of people ends
@@ -113,14 +113,17 @@ def needed(kind: type[Grant]) -> str:
     """What an attack needs, in words that go on from "needs"."""
     if kind is WhiteBox:
         return "the model (white box)"
-    return f"an active party that {kind().words}" if issubclass(kind, Deviation) else kind().words
+    one = kind()
+    return f"{one.who} that {one.words}" if isinstance(one, Deviation) else one.words
 
 
 def _out_of_place(protocol: str, threat: Threat) -> str:
     """Why a threat makes no sense in a protocol: its party may send what nobody would take; else empty."""
     taken = PROTOCOLS.get(protocol, Protocol).open_to
     impossible = [one for one in threat.deviations if not isinstance(one, taken)]
-    return f"no active party of {protocol.replace('_', ' ')} {impossible[0].words}" if impossible else ""
+    if not impossible:
+        return ""
+    return f"no {impossible[0].who.partition(' ')[2]} of {protocol.replace('_', ' ')} {impossible[0].words}"
 
 
 class Attack(Identified, ABC):
@@ -160,8 +163,8 @@ class Attack(Identified, ABC):
         """Those that it could account for and, not being adaptive, does not: what it fails to find then means nothing."""
         return () if not self.knows or self.adaptive else self.accounts_for(defences)
 
-    def sends(self) -> HiddenCode | None:
-        """What its party sends that the protocol does not ask for, where the threat lets it; nothing of one that only looks."""
+    def sends(self) -> Conduct | None:
+        """What its party does that the protocol does not ask for, where the threat lets it; nothing of one that only looks."""
         return None
 
     @classmethod
@@ -181,7 +184,7 @@ class Attack(Identified, ABC):
             return why
         code = self.sends()
         if code is not None and sent is not None and sent != code.kind:
-            return f"reads {code.kind}, and {f'what is hidden here are {sent}' if sent else 'nothing is hidden here'}"
+            return code.absent(sent)
         for kind in self.requires:
             if threat.grant(kind) is None and not (sent and issubclass(kind, Deviation)):
                 return f"needs {needed(kind)}"

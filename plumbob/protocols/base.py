@@ -17,8 +17,8 @@ from plumbob.federation import FILLED, Federation, FloatArray, IntArray, Party
 from plumbob.grants import Deviation
 from plumbob.identity import Identified, Workload
 from plumbob.known_defences import KnownDefences
+from plumbob.protocols.shared.conduct import Conduct
 from plumbob.protocols.shared.gathering import Gathering
-from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.protocols.shared.networks import check_networks
 from plumbob.transcript import COORDINATOR, Transcript
 from plumbob.trust import NO_CODE, Trust
@@ -75,7 +75,7 @@ class Protocol(Identified, ABC):
     glossary: ClassVar[Mapping[str, str]] = MappingProxyType({})  # what its messages hold, by name, for the assessment
     key_messages: ClassVar[tuple[str, ...]] = ()  # names of messages that bring a public key
     masked_messages: ClassVar[tuple[str, ...]] = ()  # names of messages whose numbers their receiver cannot read
-    open_to: ClassVar[tuple[type[Deviation], ...]] = ()  # what an active party may send in it that it does not ask for
+    open_to: ClassVar[tuple[type[Deviation], ...]] = ()  # what parties may do in it that it does not ask for
     cost_terms: ClassVar[tuple[str, ...]] = ("1", "N d")  # of training: names in `auditing/costing/cost.py`'s TERMS
     workload: ClassVar[Workload] = "networks"
     uses_torch: ClassVar[bool] = True  # which takes seconds to load
@@ -94,13 +94,13 @@ class Protocol(Identified, ABC):
         return ()
 
     @property
-    def sent(self) -> HiddenCode | None:
-        """What its active party sends that the protocol does not ask for; nothing where it is honest."""
+    def sent(self) -> Conduct | None:
+        """What one of its parties does that the protocol does not ask for; nothing where all are honest."""
         return None
 
-    def deviating(self, sent: HiddenCode) -> Self:
-        """The same protocol with an active party that sends this."""
-        raise BadInput(f"'{self.name}': its active party cannot send {sent.kind}")
+    def deviating(self, sent: Conduct) -> Self:
+        """The same protocol with a party that behaves like this."""
+        raise BadInput(f"'{self.name}': none of its parties can send {sent.kind}")
 
     def ready(self, rows: int) -> None:
         """Refuse, in one sentence, settings that cannot be trained on that many rows or on this machine."""

@@ -13,6 +13,7 @@ from plumbob.errors import BadInput, suggest
 from plumbob.federation import Dropped
 from plumbob.files import parse_json
 from plumbob.known_defences import KnownDefences
+from plumbob.protocols.shared.conduct import KIND
 from plumbob.protocols.shared.gradient_plaintexts import HiddenCode
 from plumbob.protocols.shared.hidden_codes import CODES, RowBits
 from plumbob.transcript import COORDINATOR, Transcript
@@ -82,7 +83,11 @@ def defence_of(log: Transcript) -> str:
 
 
 def sent_in(log: Transcript) -> str:
-    """The kind of code that the run's active party hid in its gradients, by its own notes; empty for none."""
+    """The kind of what one of the run's parties did that the protocol does not ask for, by its own notes; empty for none."""
+    for party in log.parties:
+        said = log.sealed(party).get(f"notes/{KIND}")
+        if said is not None and said.size:
+            return said.astype(np.uint8).tobytes().decode(errors="replace")
     noted = {name.rpartition("/")[2] for name in log.sealed(log.active) if name.startswith("notes/code/")}
     every: tuple[type[HiddenCode], ...] = (*CODES.values(), RowBits)
     return next((code.kind for code in every if code.noted_as in noted), "")

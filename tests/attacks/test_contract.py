@@ -31,6 +31,8 @@ FAST = ("logistic_regression", "decision_tree")  # of prediction; on the others 
 def threats_for(name: str, protocol: str) -> list[str]:
     """Threats that an attack fits, without collusion, which changes who holds what and no attack."""
     fitting = [t for t in THREATS if SMALL[name].why_not(protocol, THREATS[t]) is None and t != "collusion"]
+    if protocol == "split_network" and not SMALL[name].deviates():  # the views are those of threats that do not deviate
+        fitting = [t for t in fitting if not THREATS[t].deviations]
     slow = PROTOCOLS[protocol].phase == "prediction" and protocol not in FAST
     return fitting[:1] if slow else fitting
 

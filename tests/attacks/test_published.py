@@ -74,6 +74,29 @@ TABLE: dict[str, dict[str, Row]] = {
         "fitting": (10_000, OURS, "Algorithm 2"),
         "fitting_rate": (0.001, PAPER, "Section 4.3.1"),
     },
+    # zhu2025
+    "sdar": {
+        "iterations": (20_000, CODE, "run_sdar.py"),
+        "batch": (128, CODE, "run_sdar.py"),
+        "simulator_rate": (1e-3, CODE, "util.py"),
+        "decoder_rate": (5e-4, CODE, "util.py"),
+        "simulator_weight": (0.02, CODE, "util.py"),
+        "decoder_weight": (1e-5, CODE, "util.py"),
+    },
+    # pasquini2021
+    "fsha": {
+        "pilot_rate": (1e-5, CODE, "FSHA.ipynb"),
+        "critic_rate": (1e-4, CODE, "FSHA.ipynb"),
+        "penalty": (500.0, CODE, "FSHA.ipynb"),
+        "width": (64, OURS, "convolutions"),
+    },
+    # fu2022
+    "active_completion": {
+        "gamma": (1.0, CODE, "my_optimizers.py"),
+        "most": (5.0, CODE, "my_optimizers.py"),
+        "steps": (1_000, OURS, "1,024 steps"),
+        "batch": (16, CODE, "model_completion.py"),
+    },
     # ye2022
     "linear_equations": {
         "most": (24, OURS, "all dimensions"),

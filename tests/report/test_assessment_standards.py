@@ -318,6 +318,8 @@ def test_every_attack_has_a_name_of_nist() -> None:
         "code_decoding",
         "bin_mapping",
         "chosen_gradients",
+        "fsha",
+        "active_completion",
     }
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plumbob.auditing.planning.chosen import Part
 from plumbob.errors import BadInput
-from plumbob.protocols import Protocol
+from plumbob.protocols import PROTOCOLS, Protocol
 from plumbob.threats import (
     THREATS,
     AnyGradient,
@@ -20,6 +20,7 @@ from plumbob.threats import (
     KnownLabels,
     KnownPeople,
     LowBits,
+    OwnSteps,
     Schema,
     Threat,
     WhiteBox,
@@ -36,7 +37,7 @@ class ThreatPlan(Part):
     auxiliary_from: Literal["training", "prediction"] | None = None
     known_people: int | None = Field(default=None, ge=0)
     known_labels: int | None = Field(default=None, ge=0)
-    deviates: tuple[Literal["low_bits", "any_gradient"], ...] | None = None
+    deviates: tuple[Literal["low_bits", "any_gradient", "own_steps"], ...] | None = None
 
     def threat(self) -> Threat:
         if self == ThreatPlan(name=self.name):
@@ -50,8 +51,10 @@ class ThreatPlan(Part):
         known = " and ".join(grant.words for grant in grants) or "nothing but its messages"
         chosen = tuple(kind() for kind, word in _DEVIATES.items() if word in (self.deviates or ()))
         sent = base.deviations if self.deviates is None else chosen
-        if sent and not base.active:
-            raise BadInput(f"threat '{self.name}': 'deviates' is about the active party, which is not curious here")
+        passive = not base.active and not base.corrupted
+        if any((one.active and not base.active) or (not one.active and not passive) for one in sent):
+            whom = "the active party, which" if any(one.active for one in sent) else "a passive party, which by itself"
+            raise BadInput(f"threat '{self.name}': 'deviates' is about {whom} is not curious here")
         everyone_but = base.colluding_all_but if self.colluding is None else None
         colluding = base.colluding if self.colluding is None else self.colluding
         helpers = ", ".join(colluding) or ("every passive party but one" if everyone_but is not None else "")
@@ -92,9 +95,10 @@ class ThreatPlan(Part):
 
 
 _KNOWS: dict[type[Grant], Literal["model", "schema"]] = {WhiteBox: "model", Schema: "schema"}
-_DEVIATES: dict[type[Deviation], Literal["low_bits", "any_gradient"]] = {
+_DEVIATES: dict[type[Deviation], Literal["low_bits", "any_gradient", "own_steps"]] = {
     LowBits: "low_bits",
     AnyGradient: "any_gradient",
+    OwnSteps: "own_steps",
 }
 
 
@@ -108,14 +112,15 @@ def usual_deviations(protocols: Iterable[Protocol], every: bool) -> tuple[Threat
 
 
 def check_deviations(threats: Iterable[ThreatPlan], protocols: Iterable[Protocol]) -> None:
-    """Refuse a threat whose party may send something that no protocol of the plan takes."""
+    """Refuse a threat whose party may do something that no protocol of the plan takes."""
     every = list(protocols)
     taken = tuple(kind for protocol in every for kind in protocol.open_to)
     for threat in (named.threat() for named in threats):
         for deviation in threat.deviations:
             if not isinstance(deviation, taken):
                 names = ", ".join(protocol.name for protocol in every)
+                takers = " and ".join(name for name, kind in PROTOCOLS.items() if isinstance(deviation, kind.open_to))
                 raise BadInput(
-                    f"threat '{threat.name}': an active party that {deviation.words} makes a difference in secure_boost only, "
+                    f"threat '{threat.name}': {deviation.who} that {deviation.words} makes a difference in {takers} only, "
                     f"and the plan names {names}; add it to 'protocols' or remove the threat"
                 )

@@ -202,6 +202,11 @@ def cases(plan: Plan, unit: Unit) -> list[Case]:
             fitting = _fitting(plan, unit.protocol, remaining, every)
             fitting = [pair for pair in fitting if not outdone(plan, unit.protocol.name, pair[1], fitting)]
             here += [Case(unknown, defence, threat, one, _brought(one, sent)) for one in attackers(fitting, known)]
+            fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining, sent) is None]
+            fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
+            here += [
+                Case(unknown, defence, threat, one, _brought(one, remaining, sent)) for one in attackers(fitting, known)
+            ]
             here += [Case(unknown, defence, threat, None)] if plan.ceiling else []
         places = list(dict.fromkeys(case.sent for case in here))
         found += sorted(here, key=lambda case: places.index(case.sent) if case.sent else -1)  # honest runs first
@@ -224,6 +229,10 @@ def _brought(attack: AttackPlan, sent: str | None) -> str:
     """What an attack's party sends that the protocol does not ask for; nothing where that is settled otherwise."""
     code = attack.attack().sends() if sent is None else None
     return "" if code is None else repr(code)
+def _brought(attack: AttackPlan, threat: Threat, sent: str | None) -> str:
+    """What an attack's party does that the protocol does not ask for; nothing where that is settled otherwise."""
+    conduct = attack.attack().sends() if sent is None else None
+    return "" if conduct is None else repr(conduct.granted(threat))
 
 
 def attackers(fitting: Sequence[Chosen], defences: Sequence[str]) -> list[AttackPlan]:

@@ -291,9 +291,9 @@ class Workbench:
 
 
 def _as_sent(protocol: TrainingProtocol, case: Case) -> TrainingProtocol:
-    """The protocol with a party that sends what the attack brings, where it brings anything."""
-    code = case.attack.attack().sends() if case.sent and case.attack is not None else None
-    return protocol if code is None else protocol.deviating(code)
+    """The protocol with a party that does what the attack brings, where it brings anything."""
+    conduct = case.attack.attack().sends() if case.sent and case.attack is not None else None
+    return protocol if conduct is None else protocol.deviating(conduct.granted(case.remaining))
 
 
 def _never(why: str) -> Attempt:

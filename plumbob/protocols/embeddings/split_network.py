@@ -20,10 +20,12 @@ Messages of training are kept up to `archive_mb`. Of all rounds, kept or not, th
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -31,10 +33,13 @@ from plumbob.bundle import Array
 from plumbob.crypto.masking import fixed_point, from_system, opened_sum, pairwise_masks
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, IntArray, Party, shape_of
+from plumbob.grants import AnyGradient, OwnSteps
 from plumbob.lazy_imports import nn, torch
-from plumbob.protocols.base import ASKED as ASKED_ABOUT
 from plumbob.protocols.base import IN_THE_CLEAR, MASKED, check_weights, note, opened
 from plumbob.protocols.embeddings._active_side import ActiveSide, area
+from plumbob.protocols.embeddings._deviating_party import DeviatingParty
+from plumbob.protocols.embeddings._sealed_parts import note_own_part, seal_predicted
+from plumbob.protocols.shared.conduct import ChosenGradients, Conduct, OwnOptimiser
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline, GuardedProtocol, Guarding
 from plumbob.protocols.shared.networks import NetworkPlan, bottom_layers, known_network, one_thread, seeded, top_layers
 from plumbob.protocols.shared.row_means import RowMeans
@@ -49,7 +54,6 @@ BITS = 32  # after the binary point of masked outputs
 ASKED = 65_536  # rows that the active party asks for at once in prediction
 TESTED = 10_000  # rows of other people that the test accuracy is taken on
 AUTO = "auto"
-LABEL, TOP, OWN_BOTTOM = "label", "top/", "own bottom/"  # notes of the active party
 
 
 class SplitNetwork(GuardedProtocol):
@@ -64,6 +68,8 @@ class SplitNetwork(GuardedProtocol):
     roles = ("active", "passive")
     tells = {"active": ("outputs", "embeddings"), "passive": ("output gradients",)}
     parts = ("embeddings", "labels")
+    parts = ("embeddings",)
+    open_to = (AnyGradient, OwnSteps)
     key_bits = 0
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
     # As long as ye2022 trains it: noise that a defence draws anew falls with the root of the epochs.
@@ -111,6 +117,18 @@ class SplitNetwork(GuardedProtocol):
         self.double = boolean("double", double)  # 64-bit numbers
         self.archive_mb = whole("archive_mb", archive_mb, 1)
         self.guards: tuple[EmbeddingGuarding, ...] = tuple(guards)
+        self._conduct: Conduct | None = None
+
+    @property
+    def sent(self) -> Conduct | None:
+        return self._conduct
+
+    def deviating(self, sent: Conduct) -> Self:
+        if not isinstance(sent, ChosenGradients | OwnOptimiser):
+            return super().deviating(sent)
+        other = copy.copy(self)
+        other._conduct = sent
+        return other
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -136,6 +154,12 @@ class SplitNetwork(GuardedProtocol):
         log = opened(self.name, federation, others)
         with one_thread(), seeded(rng):
             run = _Run(self, federation, log, rng)
+            run.deviating = DeviatingParty.of(
+                *(self._conduct, federation, others, rng),
+                summed=self.aggregation == "masked",
+                width=self.width,
+                rounds=self.epochs * math.ceil(len(federation) / self.batch_size),
+            )
             for guard in run.guards:
                 guard.known().seal(log)
             losses = [run.epoch(number) for number in range(self.epochs)]
@@ -147,7 +171,8 @@ class SplitNetwork(GuardedProtocol):
             for key, parameter in run.bottoms[party].named_parameters():
                 log.seal(party, f"bottom/{key}", parameter.detach().numpy())
             run.seal_changes(party)
-        run.note_own_part()
+        note_own_part(log, federation, run.top, run.bottoms)
+        run.deviating.write(log)
         return log
 
     def bottom_of(self, party: Party, bias: bool) -> torch.nn.Module:
@@ -182,6 +207,7 @@ class _Run:
     rng: np.random.Generator
     bottoms: dict[str, torch.nn.Module] = field(default_factory=dict)
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    deviating: DeviatingParty = field(default_factory=DeviatingParty)
 
     def __post_init__(self) -> None:
 
@@ -298,6 +324,16 @@ class _Run:
         grads = [own if name == active else above for name in outputs]
         burdens = [b for guard in self.guards for b in self._burdens(guard, picked, outputs)]
         torch.autograd.backward([*outputs.values(), *burdens], [*grads, *[None] * len(burdens)])
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        above = joined.grad
+        assert above is not None
+        back = self.deviating.gradients(self.federation.passive, rows, above.numpy())
+        for name, gradient in back.items():
+            self._send(active, name, "train", number, "output gradients", gradient)
+        torch.autograd.backward(
+            list(outputs.values()), [torch.from_numpy(back[name]) if name in back else above for name in outputs]
+        )
+        self.deviating.changed(self.bottoms)
         self.optimizer.step()
         return loss
 
@@ -324,6 +360,7 @@ class _Run:
         if self.protocol.aggregation == "none":
             got = {party: self._send(party, active, phase, number, name, part) for party, part in sent.items()}
             if rows is not None:
+                self.deviating.told(got)
                 for party, part in got.items():
                     self.means.add(party, rows, part)
             return _sum(list(got.values()))
@@ -335,6 +372,7 @@ class _Run:
             parts.append(self._send(party, active, phase, number, f"masked {name}", masked))
         total = opened_sum(parts, BITS)
         if rows is not None:
+            self.deviating.told({"": total})
             self.means.add("", rows, total)
         return total
 
@@ -395,6 +433,10 @@ class _Run:
         for part, module in ((TOP, self.side.top), *(((OWN_BOTTOM, own),) if own is not None else ())):
             for key, parameter in module.named_parameters():
                 note(self.log, active, f"{part}{key}", parameter.detach().numpy())
+
+            guessed = self.top(self._joined(outputs, told)).argmax(1).numpy()
+        seal_predicted(self.log, tested, sent if self.protocol.aggregation == "none" else {"": told})
+        return float(np.mean(guessed == tested.label))
 
 
 def _sum(parts: Sequence[Array]) -> Array:

@@ -8,7 +8,7 @@ gradients at all has the slots as well.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,16 +18,18 @@ import numpy as np
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
 from plumbob.federation import IntArray
-from plumbob.identity import Identified
+from plumbob.protocols.shared.conduct import Conduct
 
 FLOAT_FRACTION_BITS = 53  # bits after the binary point of a gradient: a float's own
 
 
-class HiddenCode(Identified, ABC):
+class HiddenCode(Conduct):
     """What an active party adds to its gradients, below their precision."""
 
-    kind: ClassVar[str]  # in words
     noted_as: ClassVar[str]  # how the active party's notes of a tree call it
+
+    def absent(self, sent: str) -> str:
+        return f"reads {self.kind}, and {f'what is hidden here are {sent}' if sent else 'nothing is hidden here'}"
 
     @property
     @abstractmethod

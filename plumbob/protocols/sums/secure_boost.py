@@ -26,6 +26,7 @@ from plumbob.grants import LowBits
 from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms, KnownSharedIndicators
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.shared import histogram_boosting as boosting
+from plumbob.protocols.shared.conduct import Conduct
 from plumbob.protocols.shared.gradient_plaintexts import FLOAT_FRACTION_BITS, HiddenCode, Layout
 from plumbob.protocols.shared.hidden_codes import MagicNumbers
 from plumbob.protocols.shared.histogram_boosting import (
@@ -137,7 +138,9 @@ class SecureBoost(TrainingProtocol):
     def sent(self) -> HiddenCode | None:
         return self.code
 
-    def deviating(self, sent: HiddenCode) -> SecureBoost:
+    def deviating(self, sent: Conduct) -> SecureBoost:
+        if not isinstance(sent, HiddenCode):
+            return super().deviating(sent)
         other = copy.copy(self)
         other.code = sent
         return other

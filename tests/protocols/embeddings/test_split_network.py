@@ -17,7 +17,8 @@ from plumbob.errors import BadInput
 from plumbob.federation import Federation, split, split_into_tiles
 from plumbob.known_defences import KnownDefences
 from plumbob.protocols import PROTOCOLS
-from plumbob.protocols.embeddings.split_network import LABEL, OWN_BOTTOM, TOP, SplitNetwork
+from plumbob.protocols.embeddings._sealed_parts import LABEL, OWN_BOTTOM, TOP
+from plumbob.protocols.embeddings.split_network import SplitNetwork
 from plumbob.protocols.shared.guards import EmbeddingGuard, EmbeddingOutline
 from plumbob.protocols.shared.row_means import MEAN, TIMES
 from plumbob.threats import THREATS, cut
