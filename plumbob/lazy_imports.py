@@ -5,6 +5,7 @@ To a type checker these are the libraries themselves. `Tensor` is for annotation
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import sys
@@ -13,6 +14,18 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """While libraries are loaded: looking for garbage, of which there is hardly any, would take a fifth of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 class Later(ModuleType):
@@ -25,9 +38,10 @@ class Later(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # who looks into modules is not to load them
             raise AttributeError(name)
-        module = importlib.import_module(self.__name__)
-        if not hasattr(module, name):  # a part that is loaded by its own name
-            importlib.import_module(f"{self.__name__}.{name}")
+        with loading():
+            module = importlib.import_module(self.__name__)
+            if not hasattr(module, name):  # a part that is loaded by its own name
+                importlib.import_module(f"{self.__name__}.{name}")
         value = getattr(module, name)
         setattr(self, name, value)
         return value

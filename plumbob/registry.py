@@ -14,12 +14,13 @@ import inspect
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
 from plumbob.errors import BadInput, suggest
+from plumbob.lazy_imports import loading
 
 
 class Named(Protocol):
@@ -64,7 +65,9 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     @cached_property
     def _filled(self) -> tuple[dict[str, Entry], dict[str, str]]:
         """What there is, and what other packages offer in vain, each with the sentence that says why."""
-        own = list(self._own()) if self._in_order else sorted(self._own(), key=lambda one: one.name)
+        with loading():
+            own = list(self._own())
+        own = own if self._in_order else sorted(own, key=lambda one: one.name)
         found: dict[str, Entry] = {}
         for entry in own:
             if found.setdefault(entry.name, entry) is not entry:
@@ -159,9 +162,10 @@ def make(registry: Registry[Any], name: str, /, **settings: object) -> Any:
         raise BadInput(f"{registry.what} '{name}': its settings cannot be used: {error}") from error
 
 
-def settable(kind: Callable[..., object]) -> list[str]:
+@cache
+def settable(kind: Callable[..., object]) -> tuple[str, ...]:
     """The settings that a class takes, in the order of its constructor."""
-    return [name for name in inspect.signature(kind).parameters if name != "guards"]  # which defences put there
+    return tuple(name for name in inspect.signature(kind).parameters if name != "guards")  # which defences put there
 
 
 def classes_in(package: str, base: type[Kind]) -> Iterator[type[Kind]]:

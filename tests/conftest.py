@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+gc.disable()  # until all is collected
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("PLUMBOB_DATA", str(SHARED))
@@ -53,6 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What is loaded by now stays: looking for garbage in it takes a tenth of a second, many times."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

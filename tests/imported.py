@@ -1,6 +1,9 @@
 """What an audit loads while it runs, loaded at once: see `tests.commands`."""
+# ruff: noqa: E402  # nothing of it is garbage
 
 import gc
+
+gc.disable()
 
 import dp_accounting  # noqa: F401
 import flint  # noqa: F401
@@ -26,5 +29,6 @@ from plumbob.registry import classes_in
 for room, base in (("attacks", Attack), ("defences", Defence), ("protocols", Protocol)):
     list(classes_in(f"plumbob.{room}", base))
 
+gc.enable()
 gc.collect()
 gc.freeze()  # looking for garbage in a fork would copy every page that it shares

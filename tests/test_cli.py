@@ -51,6 +51,14 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Surroundings with a store for tests of what is done with findings: the same plan is computed once for all of them."""
+    own = tmp_path_factory.getbasetemp()
+    home = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    return os.environ | {"PLUMBOB_STORE": str(home / "plumbob-store-of-test-cli")}
+
+
 def two_files(folder: Path, rows: int = 120) -> None:
     """A bank and a shop that share most of their customers, in different order."""
     rng = np.random.default_rng(0)
@@ -131,7 +139,7 @@ def test_workers_and_interruptions_change_no_number(plan: Path, tmp_path: Path) 
 
 def begun(folder: Path) -> Running:
     """A long audit that has made its first finding."""
-    (folder / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 150"))
+    (folder / "plan.yaml").write_text(TINY.replace("trials: 2", "trials: 40"))
     running = Running("audit", "plan.yaml", "--out", "out", cwd=folder)
     assert running.until(lambda: lines_of(folder / "out") > 0)
     return running
@@ -199,8 +207,8 @@ def test_a_batch_larger_than_the_table_leaves_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_json_prints_the_findings(plan: Path, tmp_path: Path) -> None:
-    done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path)
+def test_json_prints_the_findings(plan: Path, tmp_path: Path, shared: dict[str, str]) -> None:
+    done = plumbob("audit", "plan.yaml", "--out", "out", "--json", cwd=tmp_path, env=shared)
     assert [json.loads(line)["attack"] for line in done.stdout.splitlines()].count("path_restriction") == 4
 
 
@@ -225,10 +233,12 @@ def test_a_setting_that_an_attack_cannot_have_is_refused_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["plan.yaml"]
 
 
-def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Path, tmp_path: Path, unread: str) -> None:
+def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(
+    plan: Path, tmp_path: Path, shared: dict[str, str], unread: str
+) -> None:
     """As under `set -o pipefail`: a reader that leaves must not let a leak through."""
     words = ("audit", "plan.yaml", "--out", "out", "--gate", "max_gain<0.01", "--junit", "g.xml")
-    done = Running(*words, cwd=tmp_path, write=unread).result()
+    done = Running(*words, cwd=tmp_path, env=shared, write=unread).result()
     assert (done.returncode, done.stderr) == (1, "")
     assert (tmp_path / "g.xml").exists()
 
@@ -239,13 +249,17 @@ def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], t
     assert sentence == "plumbob: cannot write to standard output: no space left on device\n"
 
 
-def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
+def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(
+    plan: Path, tmp_path: Path, shared: dict[str, str]
+) -> None:
     words = ("audit", "plan.yaml", "--out", "out")
-    holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)
+    holds = plumbob(
+        *words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path, env=shared
+    )
     assert holds.returncode == 0, holds.stderr
     assert "Gate holds: exact_columns<30 and min_accuracy>0.5" in holds.stdout
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
-    broken = plumbob(*words, "--gate", "max_gain<0.01", "--junit", "gate.xml", cwd=tmp_path)
+    broken = plumbob(*words, "--gate", "max_gain<0.01", "--junit", "gate.xml", cwd=tmp_path, env=shared)
     assert broken.returncode == 1
     assert broken.stderr == ""
     assert "Report: out/report.html" in broken.stdout
@@ -254,17 +268,19 @@ def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_
     assert "gate: max_gain<0.01" in (tmp_path / "out" / "plan.yaml").read_text()
 
 
-def test_the_gate_of_the_plan_counts_unless_the_flag_says_otherwise(plan: Path, tmp_path: Path) -> None:
+def test_the_gate_of_the_plan_counts_unless_the_flag_says_otherwise(
+    plan: Path, tmp_path: Path, shared: dict[str, str]
+) -> None:
     words = ("audit", "plan.yaml", "--out", "out", "--json")
-    bare = plumbob(*words, cwd=tmp_path)
+    bare = plumbob(*words, cwd=tmp_path, env=shared)
     plan.write_text(TINY + "gate: max_gain<0.01\n")
-    told = plumbob(*words, cwd=tmp_path)
+    told = plumbob(*words, cwd=tmp_path, env=shared)
     assert (bare.returncode, told.returncode) == (0, 1)
     *findings, last = told.stdout.splitlines()
     assert findings == bare.stdout.splitlines()
     assert json.loads(last)["holds"] is False
     assert {"column", "attack", "threat", "defence", "value", "low", "high"} <= set(json.loads(last)["broken_by"][0])
-    assert plumbob(*words, "--gate", "min_accuracy>0.5", cwd=tmp_path).returncode == 0
+    assert plumbob(*words, "--gate", "min_accuracy>0.5", cwd=tmp_path, env=shared).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -436,11 +452,11 @@ def test_bad_input_is_one_sentence_and_writes_nothing(tmp_path: Path, spoil, wor
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_another_plan_is_refused_and_left_alone(plan: Path, tmp_path: Path) -> None:
-    plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path)
+def test_a_folder_of_another_plan_is_refused_and_left_alone(plan: Path, tmp_path: Path, shared: dict[str, str]) -> None:
+    plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path, env=shared)
     before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     plan.write_text(TINY.replace("trials: 2", "trials: 3"))
-    assert "another plan" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path))
+    assert "another plan" in refused(plumbob("audit", "plan.yaml", "--out", "out", cwd=tmp_path, env=shared))
     assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from plumbob.cli.base import Effort, Json, app, progress, reader_may_leave
 from plumbob.errors import BadInput
+from plumbob.lazy_imports import loading
 
 if TYPE_CHECKING:  # a command loads what it needs when it runs
     from plumbob.app import Result
@@ -103,8 +104,9 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Run a federation, play the curious party, and write a report of what it learns."""
-    from plumbob.app import run_audit
-    from plumbob.auditing.planning.plan import check_gate
+    with loading():
+        from plumbob.app import run_audit
+        from plumbob.auditing.planning.plan import check_gate
 
     asked = _Asked(plan, recorded, tuple(threat or ()), seed, effort, sweep, gate, trust_code)
     chosen = _chosen(asked)

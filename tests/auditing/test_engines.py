@@ -28,7 +28,7 @@ PLAN = {
     "protocols": ["logistic_regression", "decision_tree"],
     "attacks": [{"name": "equation_solving", "settings": {"adaptive": False}}, "posterior_mean", "path_restriction"],
     "unknown": [0.1, 0.3],
-    "defences": ["none", "rounding", "dp_sgd"],
+    "defences": ["none", "rounding", {"name": "dp_sgd", "settings": {"epochs": 2}}],
     "trials": 2,
     "rows": 60,
 }

@@ -146,10 +146,12 @@ class Waiter:
 
     def _load(self, modules: Sequence[str]) -> None:
         """Libraries, once for all attacks that follow."""
+        gc.disable()  # nearly all that they make stays
         for name in modules:
             self.tried.add(name)
             with suppress(Exception):  # what cannot be loaded here cannot be loaded by the attack: it will say so
                 importlib.import_module(name)
+        gc.enable()
         if modules:
             gc.collect()
             gc.freeze()  # looking for garbage in a fork would copy every page that it shares
