@@ -162,9 +162,13 @@ def make(registry: Registry[Any], name: str, /, **settings: object) -> Any:
         raise BadInput(f"{registry.what} '{name}': its settings cannot be used: {error}") from error
 
 
-@cache
 def settable(kind: Callable[..., object]) -> tuple[str, ...]:
     """The settings that a class takes, in the order of its constructor."""
+    return _settable(kind)
+
+
+@cache
+def _settable(kind: Callable[..., object]) -> tuple[str, ...]:
     return tuple(name for name in inspect.signature(kind).parameters if name != "guards")  # which defences put there
 
 
