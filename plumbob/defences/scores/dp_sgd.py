@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +44,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+@cache  # the search takes most of a second, and trials and splits ask the same
 def noise_for(epsilon: float, delta: float, rate: float, steps: int, what: str = "dp_sgd") -> float:
     """The least noise multiplier that keeps within epsilon, by Opacus's accountant."""
     with _quiet():

@@ -52,16 +52,16 @@ MARGINS = {
 
 @cache
 def prediction(
-    name: str, protocol: str, seed: int = 0, rows: int = 40, **settings: object
+    name: str, protocol: str, seed: int = 0, rows: int = 40, of: int = 300, **settings: object
 ) -> tuple[Defence, Transcript]:
     defence = defence_named(name, **(SETTINGS.get(name, {}) | settings))
-    table = made_table(rows=300, seed=seed)
+    table = made_table(rows=of, seed=seed)
     return defence, defended(defence, protocol, table=table, seed=seed, rows=rows)
 
 
 @pytest.mark.parametrize(("attack", "protocol", "defence"), EVERY)
 def test_every_attack_survives_every_defence(attack: str, protocol: str, defence: str) -> None:
-    made, log = prediction(defence, protocol)
+    made, log = prediction(defence, protocol, of=220)
     view = view_of(log, made, THREAT)
     guess = knowing(attack, **ATTACKS[attack].presets.get("small", {})).run(view, np.random.default_rng(0))
     assert guess.names == view.unknown_names
