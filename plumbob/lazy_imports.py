@@ -99,12 +99,14 @@ if TYPE_CHECKING:
     import sklearn as sklearn
     import torch as torch
     import xgboost as xgboost
+    from scipy import optimize as optimize
     from scipy import stats as stats
     from torch import Tensor as Tensor
     from torch import nn as nn
     from torch.nn import functional as functional
 else:
     dp_accounting, flint, mpyc, opacus = map(Later, ("dp_accounting", "flint", "mpyc", "opacus"))
-    sklearn, stats, xgboost = map(Later, ("sklearn", "scipy.stats", "xgboost"))
+    sklearn, xgboost = map(Later, ("sklearn", "xgboost"))
+    optimize, stats = map(Later, ("scipy.optimize", "scipy.stats"))
     torch, nn, functional = map(Later, ("torch", "torch.nn", "torch.nn.functional"))
     Tensor = Any

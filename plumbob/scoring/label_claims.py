@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.auxiliary.complete_rows import labels_alone
 from plumbob.attacks.base import Guess
 from plumbob.attacks.own_column_labels import clusters_of_own_columns, labels_of_own_columns
 from plumbob.federation import IntArray
+from plumbob.lazy_imports import optimize
 from plumbob.scoring.evidence import label_tie
 from plumbob.scoring.truth import Truth
 from plumbob.threats import View
@@ -76,6 +76,6 @@ def _named(groups: IntArray, label: IntArray, asked: IntArray) -> IntArray:
     counts = np.array([[np.sum((groups == one) & (label == c)) for c in classes] for one in ids])
     named = np.full(len(asked), -1)
     if counts.size:
-        for group, place in zip(*linear_sum_assignment(-counts), strict=True):
+        for group, place in zip(*optimize.linear_sum_assignment(-counts), strict=True):
             named[asked == ids[group]] = classes[place]
     return named

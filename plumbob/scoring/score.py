@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.base import Guess, finite
 from plumbob.attacks.scores.posterior_mean import without_scores
 from plumbob.federation import BoolArray, FloatArray, IntArray
+from plumbob.lazy_imports import optimize
 from plumbob.scoring._repeated_rows import one_row_each
 from plumbob.scoring.column_ceiling import ColumnCeiling
 from plumbob.scoring.held_columns import held_columns
@@ -250,7 +250,7 @@ def whose(people: FloatArray, true: FloatArray, strangers: FloatArray) -> IntArr
     ([2, 0], [-1, -1])
     """
     errors, others = _distances(people, true), _distances(people, np.vstack([strangers, true.mean(axis=0)]))
-    who, whom = linear_sum_assignment(errors)
+    who, whom = optimize.linear_sum_assignment(errors)
     close = errors[who, whom] < THEIRS * others.min(axis=1)[who]
     row = np.full(len(people), -1)
     row[who[close]] = whom[close]

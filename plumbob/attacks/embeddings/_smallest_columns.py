@@ -10,10 +10,10 @@ tells apart, until the columns span all of it or nothing new comes; a column tha
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 
 from plumbob.attacks.embeddings._embedding_span import NOISE_TIMES_TO_COUNT, EmbeddingSpan
 from plumbob.federation import FloatArray
+from plumbob.lazy_imports import optimize
 
 KINDS_FOR_PROGRAMMES = 3_000  # kinds of rows up to which programmes are quick
 IDLE = 200  # pairs without anything new before it ends
@@ -56,7 +56,7 @@ def _pair(told: FloatArray, kinds: int, rng: np.random.Generator) -> tuple[int, 
 
 def _least(rows: FloatArray, total: FloatArray, one: int, zero: int, off: float) -> FloatArray | None:
     """The programme's answer, if all its values are 0 or 1. Rows may be off by a little."""
-    solved = linprog(
+    solved = optimize.linprog(
         total,
         A_ub=np.vstack([rows, -rows]),
         b_ub=np.concatenate([np.full(len(rows), 1 + off), np.full(len(rows), off)]),

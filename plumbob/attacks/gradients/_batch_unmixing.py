@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from plumbob.federation import BoolArray, FloatArray
+from plumbob.lazy_imports import optimize
 
 UNMIXING_RANK_SHARE = 1e-6  # singular values below this share of the largest are rounding
 UNMIXING_ROUNDING = 1e-12  # rounding of the arithmetic here
@@ -185,7 +185,7 @@ class _Space:
 
 def _ray(scaled: FloatArray, total: FloatArray, aim: FloatArray) -> FloatArray | None:
     """The extreme ray of {a : W a >= 0} that goes farthest in a direction, for a sum of 1 over all cells."""
-    solved = linprog(
+    solved = optimize.linprog(
         -aim,
         A_ub=-scaled,
         b_ub=np.zeros(len(scaled)),

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from plumbob.attacks.gradients._batch_unmixing import Unmixed
 from plumbob.attacks.gradients._block_inversion import Sight, agree
@@ -23,7 +22,7 @@ from plumbob.attacks.gradients._network_blocks import ConvolutionBlock
 from plumbob.attacks.gradients._representation_descent import descend, descended
 from plumbob.attacks.gradients._row_gradients import Inputs
 from plumbob.federation import BoolArray, FloatArray, IntArray
-from plumbob.lazy_imports import Tensor, torch
+from plumbob.lazy_imports import Tensor, optimize, torch
 
 SIGHTS, SIGHTS_TO_AGREE = 6, 5  # rounds in which a row is looked for, and of them those that are brought to agree
 LIVE = 0.8  # share of the most live cells from which a round tells as much as any
@@ -108,7 +107,7 @@ def _matches(rounds: list[Round], place: int, people: list[_Person], near: float
     reached = one.forward(torch.stack([people[i].x for i in possible])).flatten(1).double().numpy()
     reached /= np.maximum(np.linalg.norm(reached, axis=1, keepdims=True), 1e-30)
     off = np.nan_to_num(1 - reached @ one.directions.T, nan=2.0)
-    chosen = zip(*linear_sum_assignment(np.minimum(off, 2 * near)), strict=True)
+    chosen = zip(*optimize.linear_sum_assignment(np.minimum(off, 2 * near)), strict=True)
     return [(possible[i], int(j)) for i, j in chosen if off[i, j] < near]
 
 
@@ -259,7 +258,7 @@ def _numbered(rounds: list[Round], people: list[_Person], rows: int, shape: tupl
     both = (inside[:, None] & seen[None]).sum(axis=2)
     cost = absent + 2.0 * extra
     own = np.full(rows, -1)
-    who, whom = linear_sum_assignment(cost)
+    who, whom = optimize.linear_sum_assignment(cost)
     own[who] = whom
     best = cost.argmin(axis=1)
     each = np.arange(rows)
