@@ -48,15 +48,12 @@ RUNS = (
     "pages/labels_of_sums",
     "pages/labels_at_the_cut",
     "pages/deeper",
-<<<<<<< HEAD
     "pages/messages_alone",
     "pages/whole_at_the_cut",
     "pages/guarded_labels",
     "pages/guarded_columns",
     "pages/cut_forward",
-=======
     "pages/deviating",
->>>>>>> d0b41d5 (A passive party with steps of its own completes its model (fu2022); pages, costs and tests of deviations in split networks)
     "gradients",
     "cut_layer",
     "xgboost",

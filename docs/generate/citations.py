@@ -27,7 +27,6 @@ CITATIONS = {
     "huang2020": "Huang et al., *InstaHide: Instance-hiding Schemes for Private Distributed Learning*, ICML 2020",
     "liu2026": "Liu et al., arXiv 2603.18680, 2026",
     "pasquini2021": "Pasquini et al., *Unleashing the Tiger: Inference Attacks on Split Learning*, CCS 2021",
-    "fu2022": "Fu et al., *Label Inference Attacks Against Vertical Federated Learning*, USENIX Security 2022",
     "bonawitz2017": "Bonawitz et al., *Practical Secure Aggregation for Privacy-Preserving Machine Learning*, CCS 2017",
 }
 

@@ -201,9 +201,6 @@ def cases(plan: Plan, unit: Unit) -> list[Case]:
             sent = plan.sent(unit.protocol)
             fitting = _fitting(plan, unit.protocol, remaining, every)
             fitting = [pair for pair in fitting if not outdone(plan, unit.protocol.name, pair[1], fitting)]
-            here += [Case(unknown, defence, threat, one, _brought(one, sent)) for one in attackers(fitting, known)]
-            fitting = [pair for pair in every if pair[1].why_not(unit.protocol.name, remaining, sent) is None]
-            fitting = [pair for pair in fitting if kind is None or pair[1].why_not_here(kind, remaining) is None]
             here += [
                 Case(unknown, defence, threat, one, _brought(one, remaining, sent)) for one in attackers(fitting, known)
             ]
@@ -225,10 +222,6 @@ def _fitting(plan: Plan, protocol: ProtocolPlan, threat: Threat, every: Sequence
     return sorted(fitting, key=lambda pair: protocol.name in pair[1].outdone)  # these last
 
 
-def _brought(attack: AttackPlan, sent: str | None) -> str:
-    """What an attack's party sends that the protocol does not ask for; nothing where that is settled otherwise."""
-    code = attack.attack().sends() if sent is None else None
-    return "" if code is None else repr(code)
 def _brought(attack: AttackPlan, threat: Threat, sent: str | None) -> str:
     """What an attack's party does that the protocol does not ask for; nothing where that is settled otherwise."""
     conduct = attack.attack().sends() if sent is None else None

@@ -68,7 +68,6 @@ class SplitNetwork(GuardedProtocol):
     roles = ("active", "passive")
     tells = {"active": ("outputs", "embeddings"), "passive": ("output gradients",)}
     parts = ("embeddings", "labels")
-    parts = ("embeddings",)
     open_to = (AnyGradient, OwnSteps)
     key_bits = 0
     cost_terms = ("1", "e N / batch", "e N w")  # each epoch each row meets each weight
@@ -171,7 +170,7 @@ class SplitNetwork(GuardedProtocol):
             for key, parameter in run.bottoms[party].named_parameters():
                 log.seal(party, f"bottom/{key}", parameter.detach().numpy())
             run.seal_changes(party)
-        note_own_part(log, federation, run.top, run.bottoms)
+        note_own_part(log, federation, run.side.top, run.bottoms)
         run.deviating.write(log)
         return log
 
@@ -319,20 +318,12 @@ class _Run:
         told = self._told(outputs, "train", number, "outputs", rows)
         self.optimizer.zero_grad()
         loss, above, own = self.side.step(rows, self._tensor(told), outputs.get(active))
-        for name in self.federation.passive:
-            self._send(active, name, "train", number, "output gradients", above.numpy())
-        grads = [own if name == active else above for name in outputs]
-        burdens = [b for guard in self.guards for b in self._burdens(guard, picked, outputs)]
-        torch.autograd.backward([*outputs.values(), *burdens], [*grads, *[None] * len(burdens)])
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        above = joined.grad
-        assert above is not None
         back = self.deviating.gradients(self.federation.passive, rows, above.numpy())
         for name, gradient in back.items():
             self._send(active, name, "train", number, "output gradients", gradient)
-        torch.autograd.backward(
-            list(outputs.values()), [torch.from_numpy(back[name]) if name in back else above for name in outputs]
-        )
+        grads = [own if name == active else torch.from_numpy(back[name]) for name in outputs]
+        burdens = [b for guard in self.guards for b in self._burdens(guard, picked, outputs)]
+        torch.autograd.backward([*outputs.values(), *burdens], [*grads, *[None] * len(burdens)])
         self.deviating.changed(self.bottoms)
         self.optimizer.step()
         return loss
@@ -414,29 +405,9 @@ class _Run:
             sent = {name: self._guarded(name, outputs[name], "predict") for name in others.passive}
             told = _sum(list(sent.values()))
             scores = self.side.predicted(self._tensor(told), outputs.get(others.active))
-        self._seal_predicted(tested, sent if self.protocol.aggregation == "none" else {"": told})
+        seal_predicted(self.log, tested, sent if self.protocol.aggregation == "none" else {"": told})
         self.log.seal(COORDINATOR, "test area", np.array([area(scores.numpy(), tested.label)]))
         return float(np.mean(scores.argmax(1).numpy() == tested.label))
-
-    def _seal_predicted(self, tested: Federation, sent: Mapping[str, Array]) -> None:
-        """Of the first of these rows, what whoever knows them in full got when they were predicted."""
-        self.log.seal(COORDINATOR, "predicted rows", tested.values[:ASKED_ABOUT])
-        self.log.seal(COORDINATOR, "predicted labels", tested.label[:ASKED_ABOUT])
-        for name, part in sent.items():
-            self.log.seal(COORDINATOR, f"predicted answers/{name}", part[:ASKED_ABOUT])
-
-    def note_own_part(self) -> None:
-        """What the active party has by itself: its label, the top model, and the bottom model of its columns."""
-        active = self.federation.active
-        note(self.log, active, LABEL, self.federation.label)
-        own = self.bottoms.get(active)
-        for part, module in ((TOP, self.side.top), *(((OWN_BOTTOM, own),) if own is not None else ())):
-            for key, parameter in module.named_parameters():
-                note(self.log, active, f"{part}{key}", parameter.detach().numpy())
-
-            guessed = self.top(self._joined(outputs, told)).argmax(1).numpy()
-        seal_predicted(self.log, tested, sent if self.protocol.aggregation == "none" else {"": told})
-        return float(np.mean(guessed == tested.label))
 
 
 def _sum(parts: Sequence[Array]) -> Array:
