@@ -141,6 +141,7 @@ TERMS: dict[str, Term] = {
     "n u": lambda s: s.rows * s.unknown,
     "n c": lambda s: s.rows * s.classes,
     "n w": lambda s: s.rows * s.weights,
+    "w": lambda s: float(s.weights),
     "n u c": lambda s: s.rows * s.unknown * s.classes,
     "n u^2": lambda s: s.rows * s.unknown**2,
     "u^3": lambda s: s.unknown**3,

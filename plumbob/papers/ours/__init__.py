@@ -17,6 +17,7 @@ from plumbob.papers.ours import (
     trained_models,
     trees,
     unseen,
+    whole_numbers,
     without_coordinator,
 )
 
@@ -39,5 +40,6 @@ PARTS = (
     first_checks,
     deviating,
     membership,
+    whole_numbers,
 )
 __all__ = ["PARTS"]
