@@ -50,6 +50,7 @@ RUNS = (
     "pages/deeper",
     "pages/messages_alone",
     "pages/whole_at_the_cut",
+    "pages/whole_scores",
     "pages/guarded_labels",
     "pages/guarded_columns",
     "pages/cut_forward",
