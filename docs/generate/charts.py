@@ -55,6 +55,7 @@ RUNS = (
     "pages/guarded_columns",
     "pages/cut_forward",
     "pages/deviating",
+    "pages/any_at_the_cut",
     "gradients",
     "cut_layer",
     "xgboost",
