@@ -12,6 +12,7 @@ from pathlib import Path
 from docs.generate import facts
 from docs.generate.charts import LEGENDS, Drawing
 from docs.generate.citations import cited
+from docs.generate.floor_table import floor_table
 from plumbob.attacks import ATTACKS
 from plumbob.defences import DEFENCES
 from plumbob.protocols import PROTOCOLS
@@ -127,6 +128,8 @@ def tail(subject: Subject, drawn: Sequence[tuple[str, Drawing]]) -> str:
         for i, (run, drawing) in enumerate(drawn, 1):
             parts.append(f"![{label(subject.name)}](../images/{subject.kind}/{subject.name}-{i}.svg)")
             parts.append(f"{drawing.words} ([findings](../results/{run}/findings.jsonl))")
+    if subject.name == "complete_rows" and (table := floor_table()):
+        parts.append(table)
     return "\n\n".join([TAIL, *parts, END]) if parts else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from typing import ClassVar
 
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack
 from plumbob.kinds import Kind
@@ -13,7 +14,7 @@ class PassiveLabelAttack(Attack, ABC):
     """It reads gradients at the cut, and says something of the label only."""
 
     nist = ATTRIBUTE_INFERENCE
-    protocols = ("split_network",)
+    protocols: ClassVar[tuple[str, ...]] = ("split_network",)
     addresses = (Kind.LABEL,)
     needs_active = False
     cost_terms = ("1", "n", "n w")

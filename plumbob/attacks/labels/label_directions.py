@@ -31,6 +31,7 @@ class LabelDirections(PassiveLabelAttack):
     identity = "LabelDirections()"
     summary = "ours: label inference from the directions of gradients at the cut, accumulated over rounds"
     paper = "plumbob"
+    protocols = ("split_network", "split_training")
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         found = batches(view)

@@ -6,10 +6,12 @@ from plumbob.papers.ours import (
     deviating,
     fake_candidates,
     first_checks,
+    floor,
     guarded_sums,
     levels,
     membership,
     private_answers,
+    quick_audit,
     redrawn_batches,
     rounds_alone,
     safe_sums,
@@ -41,5 +43,7 @@ PARTS = (
     deviating,
     membership,
     whole_numbers,
+    quick_audit,
+    floor,
 )
 __all__ = ["PARTS"]

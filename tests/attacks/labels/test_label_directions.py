@@ -19,7 +19,7 @@ from plumbob.scoring.label_claims import LabelScore, score_labels
 from plumbob.scoring.truth import truth_of
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
-from tests.worlds import made_table
+from tests.worlds import made_table, world
 
 
 @cache
@@ -116,6 +116,12 @@ def test_a_class_without_a_known_label_is_the_one_left_over() -> None:
     guess = attacked(replace(seen, labelled=seen.labelled[ones], labelled_classes=seen.labelled_classes[ones]))
     assert guess.labels is not None
     assert (guess.labels == label()).all()
+
+
+def test_gradients_of_split_training_are_read_too() -> None:
+    made = world("split_training", made_table(rows=120, classes=2))
+    guess = attacked(cut(made, THREATS["passive-known-labels"]))
+    assert (guess.labels == made.sealed(made.active)["label"]).all()
 
 
 def test_a_cut_at_which_one_number_crosses_is_read_too() -> None:
