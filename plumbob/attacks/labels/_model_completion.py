@@ -20,8 +20,10 @@ RATE, DECAY = (
 SHARPNESS, MIXING, WEIGHT = 0.8, 0.75, 50.0  # T, alpha, and w at the end
 
 
-def completed(cells: FloatArray, known: IntArray, classes: int, steps: int, batch: int, seed: int) -> IntArray:
-    """The class of every row; `known` holds -1 where it is not known."""
+def completed(
+    cells: FloatArray, known: IntArray, classes: int, steps: int, batch: int, seed: int, weight: float = WEIGHT
+) -> IntArray:
+    """The class of every row; `known` holds -1 where it is not known. `weight` is that of the other rows, at the end."""
     rng = np.random.default_rng(seed)
     labelled, rest = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
     rows = torch.tensor((cells - cells.mean(axis=0)) / (cells.std(axis=0).max() + 1e-12), dtype=torch.float32)
@@ -33,7 +35,7 @@ def completed(cells: FloatArray, known: IntArray, classes: int, steps: int, batc
     mean.load_state_dict(head.state_dict())
     for step in range(steps):
         one, other = (rng.choice(some, batch) for some in (labelled, rest))
-        loss = _loss(head, rows[one], wanted[one], rows[other], rng, WEIGHT * (step + 1) / steps)
+        loss = _loss(head, rows[one], wanted[one], rows[other], rng, weight * (step + 1) / steps)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimiser.step()
