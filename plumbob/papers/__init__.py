@@ -12,13 +12,22 @@ from rich.table import Table as Grid
 
 from plumbob.auditing.concluding.summarise import group
 from plumbob.errors import BadInput, suggest
-from plumbob.papers import jiang2022, jin2021, luo2021, ours, weng2022, ye2022
+from plumbob.papers import fu2022, jiang2022, jin2021, li2022, luo2021, ours, weng2022, ye2022
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 from plumbob.registry import Registry
 
 __all__ = ["CLAIMS", "Claim", "Outcome", "outcome", "outcomes", "print_outcomes", "select"]
 
-_PARTS = (*luo2021.PARTS, *jiang2022.PARTS, *weng2022.PARTS, *jin2021.PARTS, *ye2022.PARTS, *ours.PARTS)
+_PARTS = (
+    *luo2021.PARTS,
+    *jiang2022.PARTS,
+    *weng2022.PARTS,
+    *jin2021.PARTS,
+    *ye2022.PARTS,
+    *li2022.PARTS,
+    *fu2022.PARTS,
+    *ours.PARTS,
+)
 CLAIMS: Registry[Claim] = Registry(
     "claim",
     lambda: sorted((c for part in _PARTS for c in part.CLAIMS), key=lambda c: (c.paper, int(c.id[1:]))),
