@@ -44,11 +44,8 @@ PARTS = (
     deviating,
     membership,
     whole_numbers,
-<<<<<<< HEAD
     quick_audit,
     floor,
-=======
     labels_at_the_cut,
->>>>>>> 4cd6e9b (Claims on labels at the cut: P26, P27, li2022 and fu2022)
 )
 __all__ = ["PARTS"]
