@@ -27,11 +27,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plumbob.auditing.running import execution_engines, work
 from plumbob.auditing.running.isolation import _worker, attacker
 
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.imported"])
-COLD = attacker._Attacker._twin  # how users have it
+COLD, WARM, FORGET = attacker._Attacker._twin, attacker.warm, execution_engines.forget  # how users have it
 PATIENCE = 200.0  # seconds for a command, on a machine that others use as well
 
 
@@ -116,7 +117,10 @@ def measured(
 
 
 def warm_attackers() -> None:
-    """From here on, audits of this process have attacks that need large libraries in forks of the server."""
+    """From here on, audits of this process have attacks that need large libraries in forks of the server.
+
+    And an audit leaves the process of its attacks to the next, unless that would start it otherwise.
+    """
 
     def twin(asking: attacker._Attacker) -> attacker._Waiter:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -125,8 +129,26 @@ def warm_attackers() -> None:
             _FORKS.Process(target=_attack, args=arguments, daemon=True).start()
         return _greeted(ours)
 
+    def start() -> None:
+        if begun.get(threading.get_ident()) != (how := _how_attackers_start()):
+            attacker.close()
+        begun[threading.get_ident()] = how
+        WARM()
+
+    begun: dict[int, object] = {}
     if _one_thread():
         attacker._Attacker._twin = twin  # type: ignore[method-assign]
+        attacker.warm = start
+        execution_engines.forget = _forget_but_attackers
+
+
+def _how_attackers_start() -> object:
+    steering = {name: value for name, value in os.environ.items() if attacker._STEERING.fullmatch(name)}
+    return os.getpid(), steering, tempfile.gettempdir(), [attacker._absolute(path) for path in sys.path]
+
+
+def _forget_but_attackers() -> None:
+    work._process.home, work._process.bench = "", None
 
 
 def _spare_attacker() -> None:

@@ -29,6 +29,7 @@ from benchmarks.wall import here
 from plumbob.app import attack_again, run_audit
 from plumbob.attacks import ATTACKS, Guess
 from plumbob.attacks.base import nothing
+from plumbob.auditing.running import execution_engines
 from plumbob.auditing.running import run as workbench
 from plumbob.auditing.running.finding import Finding, read_findings
 from plumbob.auditing.running.isolation import _walls, attacker
@@ -37,7 +38,7 @@ from plumbob.errors import BadInput
 from plumbob.threats import THREATS, View, cut
 from plumbob.transcript import Transcript
 from tests.auditing import cheats
-from tests.commands import COLD, plumbob
+from tests.commands import COLD, FORGET, WARM, plumbob
 
 ROOT = Path(__file__).parents[2]
 PLAN = {"data": {"name": "breast", "sample": 120}, "protocols": ["logistic_regression"], "unknown": [0.3], "rows": 50}
@@ -53,8 +54,11 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every process of attacks is started from nothing."""
+    """Every audit starts the process of its attacks from nothing, and ends it."""
+    attacker.close()
     monkeypatch.setattr(attacker._Attacker, "_twin", COLD)
+    monkeypatch.setattr(attacker, "warm", WARM)
+    monkeypatch.setattr(execution_engines, "forget", FORGET)
 
 
 @pytest.fixture
