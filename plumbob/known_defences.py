@@ -363,3 +363,21 @@ class KnownDpHistograms(KnownDefence):
 @dataclass(frozen=True)
 class KnownSharedIndicators(KnownDefence):
     name = "shared_indicators"
+
+
+@dataclass(frozen=True)
+class KnownGraftingLdp(KnownDefence):
+    name = "grafting_ldp"
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class KnownIdLmid(KnownDefence):
+    name = "id_lmid"
+    bound: float
+
+
+@dataclass(frozen=True)
+class KnownOpBoost(KnownDefence):
+    name = "op_boost"
+    epsilon: float

@@ -46,6 +46,7 @@ RUNS = (
     "pages/embeddings",
     "pages/people",
     "pages/labels_of_sums",
+    "pages/label_guards",
     "pages/labels_at_the_cut",
     "pages/deeper",
     "pages/messages_alone",
@@ -136,6 +137,10 @@ def label_drawings(findings: Sequence[Finding], attack: str) -> Iterator[Drawing
         yield _drawing(bars, f"Labels by {label(attack)} and others", words, LABELS_RIGHT)
 
 
+def _reads_labels_alone(attack: str) -> bool:
+    return attack in ATTACKS and ATTACKS[attack].addresses == (Kind.LABEL,)
+
+
 def _mean_and_margin(shares: Sequence[float]) -> tuple[float, float]:
     margin = 1.96 * float(np.std(shares, ddof=1)) / len(shares) ** 0.5 if len(shares) > 1 else 0.0
     return float(np.mean(shares)), margin
@@ -157,6 +162,28 @@ def defence_drawings(findings: Run, defence: str) -> Iterator[Drawing]:
         parts = [f for f in findings if (f.data, f.protocol) == (frontier.data, frontier.protocol)]
         words = f"{_scene(frontier.data, frontier.protocol, '', parts)}: {_price(frontier, tried)}."
         yield _drawing(bars, f"Without and with {label(defence)}", words)
+
+
+def label_guard_drawings(findings: Sequence[Finding], defence: str) -> Iterator[Drawing]:
+    """What a defence does about labels: the best guess without and with it, where passive parties guess them."""
+    told = [f for f in findings if f.score.label_accuracy is not None and _reads_labels_alone(name_of(f.attack))]
+    for (data, protocol, threat), parts in group(told, lambda f: (f.data, f.protocol, f.threat)).items():
+        tried = group(parts, lambda f: f.defence)
+        shown = [title for title in tried if title == "none" or re.match(rf"{defence}\b", title)]
+        if "none" not in shown or len(shown) < 2:
+            continue
+        bars = []
+        for title in sorted(shown, key=lambda one: one != "none"):
+            by_attack = group(tried[title], lambda f: f.attack)
+            rights = {a: [f.score.label_accuracy or 0.0 for f in found] for a, found in by_attack.items()}
+            best = max(rights, key=lambda a: float(np.mean(rights[a])))
+            mean, margin = _mean_and_margin(rights[best])
+            words = "no defence" if title == "none" else label(title)
+            bars.append(_bar(words, mean, margin, label(best), "base" if title == "none" else "s0"))
+        usual, margin = _mean_and_margin([f.score.label_baseline or 0.0 for f in parts])
+        bars.append(_accuracy_bar("without messages", usual, margin, "base"))
+        words = f"{_scene(data, protocol, threat, parts)}: labels guessed rightly by the strongest attack."
+        yield _drawing(bars, f"Labels without and with {label(defence)}", words, LABELS_RIGHT)
 
 
 def setting_drawings(findings: Sequence[Finding], name: str) -> Iterator[Drawing]:
@@ -228,6 +255,9 @@ def committed(docs: Path) -> dict[str, Run]:
 def drawings(kind: str, name: str, runs: Mapping[str, Run]) -> list[tuple[str, Drawing]]:
     """Every drawing of an attack or a defence, with the run that it is made from."""
     draw = attack_drawings if kind == "attacks" else setting_drawings if name in SETTINGS else defence_drawings
-    if kind == "attacks" and name in ATTACKS and ATTACKS[name].addresses == (Kind.LABEL,):
+    if kind == "attacks" and _reads_labels_alone(name):
         draw = label_drawings
-    return [(run, drawing) for run, findings in runs.items() for drawing in draw(findings, name)]
+    found = [(run, drawing) for run, findings in runs.items() for drawing in draw(findings, name)]
+    if kind == "defences":
+        found += [(run, drawing) for run, findings in runs.items() for drawing in label_guard_drawings(findings, name)]
+    return found

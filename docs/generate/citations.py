@@ -12,6 +12,10 @@ CITATIONS = {
     "2022",
     "jin2021": "Jin et al., *CAFE: Catastrophic Data Leakage in Vertical Federated Learning*, NeurIPS 2021",
     "takahashi2023": "Takahashi et al., *Eliminating Label Leakage in Tree-Based Vertical Federated Learning*, 2023",
+    "li2022opboost": "Li et al., *OpBoost: A Vertical Federated Tree Boosting Framework Based on Order-Preserving "
+    "Desensitization*, VLDB 2022",
+    "zhu2019": "Zhu et al., *Deep Leakage from Gradients*, NeurIPS 2019",
+    "zhu2025": "Zhu et al., *Passive Inference Attacks on Split Learning via Adversarial Regularization*, NDSS 2025",
     "li2022": "Li et al., *Label Leakage and Protection in Two-party Split Learning*, ICLR 2022",
     "fu2022": "Fu et al., *Label Inference Attacks Against Vertical Federated Learning*, USENIX Security 2022",
     "zhu2019": "Zhu et al., *Deep Leakage from Gradients*, NeurIPS 2019",

@@ -61,6 +61,9 @@ ORDER = (  # in which a plan lists them, and so the findings; defences that are 
     "label_distance_correlation",
     "confusional_autoencoder",
     "earlier_cut",
+    "grafting_ldp",
+    "id_lmid",
+    "op_boost",
 )
 IN_TRAINING = {"gradients", "embeddings", "labels", "histograms"}  # points that are messages of training
 THREATS = {  # that a sweep always asks, by the phase of the protocols

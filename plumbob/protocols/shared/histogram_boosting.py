@@ -19,7 +19,7 @@ import numpy as np
 
 from plumbob.bundle import Array
 from plumbob.errors import BadInput
-from plumbob.federation import FloatArray, IntArray
+from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.protocols.shared.trees import ABSENT
 
 BoostingLoss = Literal["logistic", "squared"]
@@ -113,8 +113,8 @@ class Worth:
     gamma: float
     precision: int
 
-    def split(self, histogram: Histogram) -> Split | None:
-        """The first split of the highest gain above zero, if any has one."""
+    def split(self, histogram: Histogram, allowed: BoolArray | None = None) -> Split | None:
+        """The first split of the highest gain above zero, if any has one; only after bins that are `allowed`."""
         best: Split | None = None
         start = 0
         for column, count in enumerate(histogram.counts.tolist()):
@@ -123,6 +123,8 @@ class Worth:
             if count < 2:
                 continue
             gains = self._gains(first, second)
+            if allowed is not None:
+                gains = np.where(allowed[start - count : start - 1], gains, -np.inf)
             place = int(np.argmax(gains))
             if gains[place] > (best.gain if best else 0.0):
                 best = Split(float(gains[place]), column, place)

@@ -52,3 +52,15 @@ class PassiveParty:
 
     def goes_left(self, rows: IntArray, column: int, place: int) -> Array:
         return np.packbits(self.bins.places[rows, column] <= place)
+
+
+def desensitised(bins: Bins, epsilon: float, rng: np.random.Generator) -> Bins:
+    """Every cell in a bin b' drawn with weight exp(-epsilon |b - b'| / 2): near its own, so that orders stay on the whole."""
+    places = []
+    for j, count in enumerate(bins.counts.tolist()):
+        gaps = np.abs(np.arange(count)[:, None] - np.arange(count))
+        weights = np.exp(-epsilon * gaps / 2)
+        running = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
+        drawn = rng.random(len(bins.places))[:, None]
+        places.append(np.minimum((running[bins.places[:, j]] < drawn).sum(axis=1), count - 1))
+    return Bins(bins.edges, np.stack(places, axis=1).astype(np.int64))

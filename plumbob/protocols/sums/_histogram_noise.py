@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plumbob.errors import BadInput
+from plumbob.errors import BadInput, positive
 from plumbob.federation import Federation
+from plumbob.known_defences import (
+    KnownBlinding,
+    KnownDefence,
+    KnownDpHistograms,
+    KnownGraftingLdp,
+    KnownIdLmid,
+    KnownOpBoost,
+    KnownSharedIndicators,
+)
 from plumbob.protocols.shared.gradient_plaintexts import Layout
 
 if TYPE_CHECKING:
@@ -32,6 +41,32 @@ def check_together(epsilon: float | None, budget: float | None, blinding: bool, 
             "secure boost: shared_indicators open the sums to the active party alone, so no passive party can add blinding "
             "or noise to them; use one of them"
         )
+
+
+GUARDS = ("label_epsilon", "information_bound", "order_epsilon")
+
+
+def guards_of(shared_indicators: bool, *values: float | None) -> tuple[float | None, ...]:
+    """Settings that guard labels or orders, each positive where it is given; they cannot be had on shares."""
+    given = [name for name, value in zip(GUARDS, values, strict=True) if value is not None]
+    if given and shared_indicators:
+        raise BadInput(
+            f"secure boost: {given[0]} needs an active party that knows the rows of nodes, and shared_indicators hide them "
+            "from it; use one of them"
+        )
+    pairs = zip(GUARDS, values, strict=True)
+    return tuple(None if value is None else positive(f"secure boost: {name}", value) for name, value in pairs)
+
+
+def known_guards(settings: SecureBoost) -> list[KnownDefence]:
+    """The guards in place, as everybody knows them."""
+    found: list[KnownDefence] = [KnownBlinding()] if settings.blinding else []
+    found += [KnownDpHistograms(settings.epsilon)] if settings.epsilon else []
+    found += [KnownDpHistograms(settings.budget, total=True)] if settings.budget else []
+    found += [KnownSharedIndicators()] if settings.shared_indicators else []
+    found += [KnownGraftingLdp(settings.label_epsilon)] if settings.label_epsilon else []
+    found += [KnownIdLmid(settings.information_bound)] if settings.information_bound else []
+    return found + ([KnownOpBoost(settings.order_epsilon)] if settings.order_epsilon else [])
 
 
 def noise_scales(settings: SecureBoost, columns: int, largest: float) -> Scales:

@@ -7,8 +7,7 @@ its owner which rows go left. Of two children only the smaller one is summed: th
 One tree with shrinkage 1 is a regression tree; `boosting=False` with `sample` below 1 a forest, whose trees all start from the
 same score and are averaged. The exchange is the same.
 
-The settings `blinding`, `budget` (or `epsilon`, of one histogram alone) and `shared_indicators` are what the defences at the
-point `histograms` switch on.
+The settings from `blinding` on are what the defences at the point `histograms` switch on (`epsilon`: of one histogram alone).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from plumbob.crypto import plain
 from plumbob.errors import BadInput, boolean, not_negative, one_of, positive, whole
 from plumbob.federation import Federation, FloatArray, IntArray, Party
 from plumbob.grants import LowBits
-from plumbob.known_defences import KnownBlinding, KnownDefences, KnownDpHistograms, KnownSharedIndicators
+from plumbob.known_defences import KnownDefences
 from plumbob.protocols.base import KEYS, TrainingProtocol, note, opened
 from plumbob.protocols.shared import histogram_boosting as boosting
 from plumbob.protocols.shared.conduct import Conduct
@@ -39,8 +38,15 @@ from plumbob.protocols.shared.histogram_boosting import (
     Worth,
 )
 from plumbob.protocols.shared.trees import DEEPEST, LEAF
-from plumbob.protocols.sums._boosting_party import PassiveParty
-from plumbob.protocols.sums._histogram_noise import check_together, noise_scales, room_for_noise
+from plumbob.protocols.sums._boosting_party import PassiveParty, desensitised
+from plumbob.protocols.sums._grafted_labels import graft, taught_labels
+from plumbob.protocols.sums._histogram_noise import (
+    check_together,
+    guards_of,
+    known_guards,
+    noise_scales,
+    room_for_noise,
+)
 from plumbob.transcript import COORDINATOR, Transcript
 
 Channels = list[list[int]]  # one list of sums for each plaintext of a row
@@ -103,6 +109,9 @@ class SecureBoost(TrainingProtocol):
         epsilon: float | None = None,
         budget: float | None = None,
         shared_indicators: bool = False,
+        label_epsilon: float | None = None,
+        information_bound: float | None = None,
+        order_epsilon: float | None = None,
     ) -> None:
         self.trees = whole("secure boost: trees", trees, 1, 10_000)
         self.depth = whole("secure boost: depth", depth, 1, DEEPEST)
@@ -133,6 +142,8 @@ class SecureBoost(TrainingProtocol):
         self.budget = None if budget is None else positive("secure boost: budget", budget)
         self.shared_indicators = boolean("secure boost: shared_indicators", shared_indicators)
         check_together(self.epsilon, self.budget, self.blinding, self.shared_indicators)
+        checked = guards_of(self.shared_indicators, label_epsilon, information_bound, order_epsilon)
+        self.label_epsilon, self.information_bound, self.order_epsilon = checked
 
     @property
     def sent(self) -> HiddenCode | None:
@@ -168,14 +179,7 @@ class SecureBoost(TrainingProtocol):
         noisy = len(label) + room_for_noise(self, federation, largest)
         layout = self._layout(largest, noisy, key.public.largest.bit_length() - 1)
         note(log, federation.active, "layout", layout.array())
-        if self.blinding:
-            KnownDefences.of(KnownBlinding()).seal(log)
-        if self.epsilon:
-            KnownDefences.of(KnownDpHistograms(self.epsilon)).seal(log)
-        if self.budget:
-            KnownDefences.of(KnownDpHistograms(self.budget, total=True)).seal(log)
-        if self.shared_indicators:
-            KnownDefences.of(KnownSharedIndicators()).seal(log)
+        KnownDefences.of(*known_guards(self)).seal(log)
         rows_rng, code_rng, noise_rng = rng.spawn(3)  # so that a code or a defence changes no row of a sample
         passive = {
             name: self._passive(federation[name], log, federation.active, key, layout, largest, noise_rng)
@@ -185,15 +189,19 @@ class SecureBoost(TrainingProtocol):
         run = self._run_kind()(
             self, federation, log, key, layout, own, passive, boosting.empty(self.trees, self.depth, start, self.loss)
         )
-        scores = np.full(len(label), start)
+        scores, places = np.full(len(label), start), list[IntArray]()
+        taught = taught_labels(self.label_epsilon, federation, label, rng)
         for tree in range(self.trees):
-            g, h = boosting.gradients(self.loss, label, scores if self.boosting else np.full(len(label), start))
+            g, h = boosting.gradients(self.loss, taught, scores if self.boosting else np.full(len(label), start))
             if np.abs(g).max() > largest:
                 raise BadInput(
                     f"secure boost: tree {tree + 1} left gradients above {largest:.3g}; use a lower shrinkage"
                 )
             leaves = run.grow(tree, g, h, self._rows(len(label), rows_rng), code_rng)
             scores += run.model.weight[tree, leaves]
+            places.append(leaves)
+        if self.label_epsilon:
+            graft(run, places, label, taught)
         for name, array in run.model.arrays().items():
             log.seal(COORDINATOR, f"model/{name}", array)
         told = run.model.scores(others.values)
@@ -207,9 +215,11 @@ class SecureBoost(TrainingProtocol):
         return "secret shares on three servers" if self.shared_indicators else super().encryption
 
     def _run_kind(self) -> type[BoostingRun]:
+        from plumbob.protocols.sums._hidden_nodes import HiddenNodesRun
         from plumbob.protocols.sums._shared_indicators import SharedIndicatorRun
 
-        return SharedIndicatorRun if self.shared_indicators else BoostingRun
+        hidden = HiddenNodesRun if self.information_bound else BoostingRun
+        return SharedIndicatorRun if self.shared_indicators else hidden
 
     def _rows(self, count: int, rng: np.random.Generator) -> IntArray:
         chosen = max(2, round(self.sample * count))
@@ -233,6 +243,7 @@ class SecureBoost(TrainingProtocol):
         if self.key_bits and not self.shared_indicators:
             log.send(active, party.name, "setup", 0, "key", plain.as_bytes([key.public.n]))  # type: ignore[union-attr]  # NoKey has no n
         scales = noise_scales(self, len(party.columns), largest)
+        bins = desensitised(bins, self.order_epsilon, rng) if self.order_epsilon else bins
         # What an attack reads of the blinded sums must come again with the seed; keys and masks come from the system.
         return PassiveParty(party, bins, key.public, layout, scales, self.blinding, rng.bytes, rng)
 
@@ -273,7 +284,9 @@ class BoostingRun:
             self.model.feature[tree, node] = LEAF
             if node not in kept or len(mine) < 2:
                 continue
-            sums = opened_sums[node] = kept.pop(node)
+            sums = kept.pop(node)
+            if sums:  # else it is hidden from passive parties
+                opened_sums[node] = self._opened(sums)
             owner, split = self._best(worth, mine, first, second, sums if telling else {})
             if split is None:
                 continue
@@ -289,6 +302,9 @@ class BoostingRun:
         note(self.log, active, f"nodes/{tree}", np.array(list(opened_sums), dtype=np.int64))
         note(self.log, active, f"leaves/{tree}", np.where(trained, self._leaves(tree, places), -1))
         return places
+
+    def _opened(self, sums: dict[str, Channels]) -> dict[str, Channels]:
+        return sums  # of gradients
 
     def _leaves(self, tree: int, places: IntArray) -> IntArray:
         """The leaf of every row, as far as the active party is told."""

@@ -47,7 +47,8 @@ MAGIC, GROUPS = MagicNumbers(), LabelledGroups()
 
 
 def test_these_are_the_defences_of_sums() -> None:
-    assert sorted(NAMES) == ["blinding", "dp_histograms", "shared_indicators"]
+    guards = ["grafting_ldp", "id_lmid", "op_boost"]
+    assert sorted(NAMES) == sorted(["blinding", "dp_histograms", "shared_indicators", *guards])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,7 +180,8 @@ def test_what_cannot_go_together_is_refused(settings: dict[str, object], words: 
 def test_the_sweep_of_secure_boost_is_these() -> None:
     plan = make_plan({"data": "breast", "unknown": 0.3, "protocols": ["secure_boost"], "defences": "sweep"}).filled()
     listed = [defence.name for defence in defences_for(plan, plan.protocols[0])]
-    assert listed == ["none", "shared_indicators", "dp_histograms", "dp_histograms", "blinding"]
+    guards = [name for name in ("grafting_ldp", "id_lmid", "op_boost") for _ in range(2)]
+    assert listed == ["none", "shared_indicators", "dp_histograms", "dp_histograms", "blinding", *guards]
     tried = {case.defence.name for case in attack_cases(plan, Unit(plan.protocols[0], 0))}
     assert tried == set(listed)
 
