@@ -18,6 +18,7 @@ from plumbob.attacks import ATTACKS, name_of
 from plumbob.auditing.concluding.defence_frontier import Frontier, Option, frontiers, leak_of
 from plumbob.auditing.concluding.summarise import Summary, group, summarise
 from plumbob.auditing.running.finding import Finding, read_findings
+from plumbob.defences import DEFENCES
 from plumbob.kinds import Kind
 from plumbob.report.canvas import Axis
 from plumbob.report.charts import Bar, bar_chart
@@ -258,6 +259,6 @@ def drawings(kind: str, name: str, runs: Mapping[str, Run]) -> list[tuple[str, D
     if kind == "attacks" and _reads_labels_alone(name):
         draw = label_drawings
     found = [(run, drawing) for run, findings in runs.items() for drawing in draw(findings, name)]
-    if kind == "defences":
+    if kind == "defences" and name in DEFENCES and DEFENCES[name].point == "histograms":
         found += [(run, drawing) for run, findings in runs.items() for drawing in label_guard_drawings(findings, name)]
     return found
