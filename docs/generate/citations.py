@@ -18,8 +18,6 @@ CITATIONS = {
     "zhu2025": "Zhu et al., *Passive Inference Attacks on Split Learning via Adversarial Regularization*, NDSS 2025",
     "li2022": "Li et al., *Label Leakage and Protection in Two-party Split Learning*, ICLR 2022",
     "fu2022": "Fu et al., *Label Inference Attacks Against Vertical Federated Learning*, USENIX Security 2022",
-    "zhu2019": "Zhu et al., *Deep Leakage from Gradients*, NeurIPS 2019",
-    "zhu2025": "Zhu et al., *Passive Inference Attacks on Split Learning via Adversarial Regularization*, NDSS 2025",
     "ghazi2021": "Ghazi et al., *Deep Learning with Label Differential Privacy*, NeurIPS 2021",
     "zou2022": "Zou et al., *Defending Batch-Level Label Inference and Replacement Attacks in Vertical Federated Learning*, "
     "IEEE Transactions on Big Data 2022",

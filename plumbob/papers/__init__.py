@@ -12,8 +12,7 @@ from rich.table import Table as Grid
 
 from plumbob.auditing.concluding.summarise import group
 from plumbob.errors import BadInput, suggest
-from plumbob.papers import fu2022, jiang2022, jin2021, li2022, luo2021, ours, weng2022, ye2022
-from plumbob.papers import jiang2022, jin2021, luo2021, ours, takahashi2023, weng2022, ye2022
+from plumbob.papers import fu2022, jiang2022, jin2021, li2022, luo2021, ours, takahashi2023, weng2022, ye2022
 from plumbob.papers.claims import Claim, Outcome, Scale, outcome
 from plumbob.registry import Registry
 
