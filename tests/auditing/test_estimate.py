@@ -77,6 +77,17 @@ def test_every_protocol_and_default_attack_was_measured() -> None:
             assert measured.law(f"attack/{name}/{protocol}")[1] == "", (name, protocol)
 
 
+def test_attacks_of_quick_audits_take_seconds() -> None:
+    """On 2,000 rows of credit, 7 of its 23 columns hidden: ten seconds of a processor at most."""
+    measured, slow = cost.measured(), {}
+    for name, attack in attacks("fast").items():
+        for protocol in attack.protocols if attack.by_default else ():
+            if protocol not in attack.outdone:
+                size = Size(2_000, 2_000, 23, 7, 2, protocol, vars(protocol_named(protocol)))
+                slow[name, protocol] = cost.value(measured.law(f"attack/{name}/{protocol}")[0], size)
+    assert {where: seconds for where, seconds in slow.items() if seconds > 10} == {}
+
+
 def test_what_was_never_measured_is_told_and_still_priced() -> None:
     law, remark = cost.measured().law("attack/an_attack_of_tomorrow/logistic_regression")
     assert cost.value(law, SIZE) > 0
