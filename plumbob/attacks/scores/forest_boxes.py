@@ -7,6 +7,7 @@ It is sampled by Gibbs: column by column, for all rows at once, over all cells o
 is the average of the cells' conditional means. Where a forest puts its thresholds also tells where a column's values lie.
 Leaves that say more than a class are the same algebra: v(x) sums what the leaves say, scores or, of boosted trees, numbers
 that add up to the margins, which the scores give back exactly (up to a number they share, where there are several).
+Where a known defence changed the scores, the distance of votes is that of their scores from what fits the release.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, Meaning, meaning
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._column_prior import ColumnPrior, components, expected_means, from_complete_rows, row_factor
 from plumbob.errors import BadInput
 from plumbob.federation import FloatArray, IntArray
+from plumbob.lazy_imports import torch
 from plumbob.protocols.scores.boosted_trees import BoostedModel, margins_of
+from plumbob.protocols.scores.boosted_trees import scores_of as scores_of_margins
 from plumbob.protocols.shared.trees import LEAF, Forest, Trees
 from plumbob.threats import Schema, View, WhiteBox
 
@@ -33,8 +37,11 @@ NARROW = 1e-12
 FIRST_COVARIANCE_ROWS = 4.0  # weight of the first covariance, in rows per column
 FIRM = 0.25  # the last heat where leaves say more than a class, in units of what a tree changes
 
+FLATTEST = 2e-3  # the least slope of scores in margins that is reckoned with
+
 VoteSums = NDArray[np.float32]  # what was said in sum: rows x outputs
 Labels = NDArray[np.int16]
+Energy = Callable[[VoteSums, float], FloatArray]  # sums of rows x cells x outputs, and the heat
 
 
 class ForestBoxes(Attack):
@@ -47,10 +54,15 @@ class ForestBoxes(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("random_forest", "boosted_trees")
     requires = (WhiteBox, Schema)
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n", "n u", "n w")  # boxes of t 2^h leaves
     workload = "loops"
 
+    def __init__(self, *, adaptive: bool = True) -> None:
+        self.adaptive = adaptive
+
     def run(self, view: View, rng: np.random.Generator) -> Guess:
+        view = self.seen(view)
         if view.model is None or view.ranges is None:
             raise BadInput("forest boxes need the model (white box) and the ranges of the unknown columns")
         boosted = view.protocol == BOOSTED
@@ -60,7 +72,9 @@ class ForestBoxes(Attack):
         span = np.where(high > low, high - low, 1.0)
         scores = np.asarray(view.received("scores"), dtype=np.float64)
         told = np.flatnonzero(~np.isnan(scores).any(axis=1))
-        votes = ballot.read(scores)
+        votes, release = ballot.read(scores), meaning(view.defence)
+        if release is not None:
+            votes = np.zeros_like(votes)  # sums are compared as scores
         if view.auxiliary is None:
             prior = prior_of(view, forest, low, span)
             centres, covariance, between = prior.rows(components(view.own, len(low))), prior.covariance, prior.between
@@ -73,7 +87,10 @@ class ForestBoxes(Attack):
         for begin in range(0, len(told), ROWS_SAMPLED_TOGETHER):
             rows = told[begin : begin + ROWS_SAMPLED_TOGETHER]
             sides = sides_of(forest, view, rows, low + span * centres[rows])
-            unit[rows] = sample(forest, ballot, columns, covariance, centres[rows], votes[rows], sides, between, rng)
+            far = by_votes if release is None else by_release(ballot, release, scores[rows])
+            unit[rows] = sample(
+                forest, ballot, columns, covariance, centres[rows], votes[rows], sides, between, far, rng
+            )
         return Guess(view.unknown_names, np.asarray(low + (high - low) * unit))
 
 
@@ -87,7 +104,10 @@ class Ballot:
     option: IntArray  # trees x nodes: which of its tree's options a leaf takes
     says: VoteSums  # trees x options x outputs
     read: Callable[[FloatArray], VoteSums]
+    scores: Callable[[FloatArray], FloatArray]  # of sums (a last axis), the other way round
+    share: float  # what a change of 1 in the sums changes in scores, or in margins
     cold: float  # the last heat
+    margins: bool = False  # whether the sums are margins
 
 
 def ballot_of(forest: Trees) -> Ballot:
@@ -95,7 +115,14 @@ def ballot_of(forest: Trees) -> Ballot:
     count = len(forest.feature)
     if isinstance(forest, Forest) and forest.leaves is None:
         says = np.broadcast_to(np.eye(forest.classes, dtype=np.float32), (count, forest.classes, forest.classes))
-        return Ballot(forest.label, says, lambda scores: _single(np.rint(np.nan_to_num(scores) * count)), LAST_HEAT)
+        return Ballot(
+            forest.label,
+            says,
+            lambda scores: _single(np.rint(np.nan_to_num(scores) * count)),
+            lambda sums: sums / count,
+            1.0 / count,
+            LAST_HEAT,
+        )
     ends = [np.flatnonzero(tree == LEAF) for tree in forest.feature]
     option = np.zeros(forest.feature.shape, dtype=np.int64)
     said = np.zeros((count, max(map(len, ends)), _outputs(forest)))
@@ -117,7 +144,36 @@ def ballot_of(forest: Trees) -> Ballot:
         sums = margins_of(filled, len(base)) - base if isinstance(forest, BoostedModel) else filled * count
         return _single(sums / unit)
 
-    return Ballot(option, _single(said / unit), read, FIRM)
+    def scores(sums: FloatArray) -> FloatArray:
+        if isinstance(forest, BoostedModel):
+            return scores_of_margins(sums * unit + base)
+        return sums * unit / count
+
+    share = unit if isinstance(forest, BoostedModel) else unit / count
+    return Ballot(option, _single(said / unit), read, scores, share, FIRM, isinstance(forest, BoostedModel))
+
+
+def by_votes(excess: VoteSums, heat: float) -> FloatArray:
+    """Squared distance of sums from those that were read, of rows x cells."""
+    return np.asarray((excess**2).sum(axis=2) / (2.0 * heat**2))
+
+
+def by_release(ballot: Ballot, known: Meaning, scores: FloatArray) -> Energy:
+    """Squared distance of the sums' scores from what fits a changed release."""
+    width = 0.0 if known.hard or not np.isfinite(known.width) else known.width
+    share = np.full((len(scores), 1), ballot.share)
+    if ballot.margins:  # which change scores by the less the nearer these are to 0 and 1
+        middle = known.middle(torch.from_numpy(scores)).numpy().clip(0.0, 1.0)
+        share *= np.maximum((middle * (1.0 - middle)).max(axis=1, keepdims=True), FLATTEST)
+
+    def far(sums: VoteSums, heat: float) -> FloatArray:
+        rows, cells, _ = sums.shape
+        made = ballot.scores(np.asarray(sums, dtype=np.float64).reshape(rows * cells, -1))
+        released = np.repeat(scores, cells, axis=0)
+        off = known.misfit(torch.from_numpy(np.ascontiguousarray(made)), torch.from_numpy(released)).numpy()
+        return np.asarray(off.reshape(rows, cells) / (2.0 * (width**2 + (heat * share) ** 2)))
+
+    return far
 
 
 def _outputs(forest: Trees) -> int:
@@ -199,6 +255,7 @@ def sample(
     votes: VoteSums,
     sides: NDArray[np.bool_],
     between: float,
+    far: Energy,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Posterior means of rows by Gibbs sampling."""
@@ -222,7 +279,7 @@ def sample(
             gap = state - centres
             middle = centres[:, j] - (gap @ precision[j] - gap[:, j] * precision[j, j]) * spread**2
             change = vote_changes(forest, ballot, cells, labels, sides)
-            energy = ((excess[:, None] + change) ** 2).sum(axis=2) / (2.0 * heat**2)
+            energy = far(excess[:, None] + change, heat)
             chosen, state[:, j], mean = draw(cells.edges, middle, spread, energy, rng)
             excess += change[everyone, chosen]
             total[:, j] += mean if sweep >= WARM else 0.0

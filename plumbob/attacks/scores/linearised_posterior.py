@@ -7,7 +7,8 @@ scores. Two expectations are learnt from how the scores of many rows hang togeth
     generator   m_i = f_G(own_i), the sharp form of GRNA, which never looks at a row's own scores
 The guess is the mean of both answers, the second counting less where there are few equations to learn from. Each fits the
 scores; they err in different ways: where columns are alike the first is better, where they are not the second. Where the
-equations fix a row there is one answer, and no generator is asked.
+equations fix a row there is one answer, and no generator is asked. Where a known defence changed the scores, each equation is
+that of the mean given the release (`_defended_logits.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbob.attacks._common.release_likelihood import SCORE_RELEASES
+from plumbob.attacks._common.release_likelihood import SCORE_RELEASES, meaning
 from plumbob.attacks.base import ATTRIBUTE_INFERENCE, Attack, Guess
 from plumbob.attacks.scores._box_equations import TINY
 from plumbob.attacks.scores._boxed_gauss_newton import (
@@ -32,6 +33,7 @@ from plumbob.attacks.scores._boxed_gauss_newton import (
     tolerance,
 )
 from plumbob.attacks.scores._column_prior import ColumnPrior, components, expected_means, from_complete_rows, row_factor
+from plumbob.attacks.scores._defended_logits import expected_answers
 from plumbob.attacks.scores.equation_solving import SMALLEST_SCORE
 from plumbob.attacks.scores.generative_regression import GenerativeRegression
 from plumbob.errors import BadInput
@@ -60,7 +62,7 @@ class LinearisedPosterior(Attack):
     nist = ATTRIBUTE_INFERENCE
     protocols = ("neural_network", "split_models")
     requires = (WhiteBox, Schema)
-    knows = SCORE_RELEASES  # by its generator; the equations are those of the scores as released
+    knows = SCORE_RELEASES
     cost_terms = ("1", "n u^2", "n w", "n u w")  # tangents: u derivatives of each row's scores
 
     def __init__(self, *, adaptive: bool = True) -> None:
@@ -75,6 +77,7 @@ class LinearisedPosterior(Attack):
         told = np.flatnonzero(~np.isnan(scores).any(axis=1))
         answers = -np.diff(np.log(np.maximum(scores, SMALLEST_SCORE)), axis=1)
         system = network_equations(view, low, high - low)
+        answers = defended_answers(view, system, answers, told, rng)
         solved = partial(solved_rows, system, view.own, answers, told)
         if view.auxiliary is None:
             prior = fitted_prior(view, system, answers, told, trust_in_learning(view, answers, told, rng))
@@ -90,6 +93,26 @@ class LinearisedPosterior(Attack):
             centres, covariance = from_complete_rows(view.own, known, unknown)
             unit = solved(covariance, np.clip(centres, 0.0, 1.0))
         return Guess(view.unknown_names, np.asarray(low + (high - low) * unit))
+
+
+def defended_answers(
+    view: View, system: NonlinearEquations, answers: FloatArray, told: NDArray[np.intp], rng: np.random.Generator
+) -> FloatArray:
+    """The answers, or where a known defence changed the scores what is expected of them before rows are solved for."""
+    if meaning(view.defence) is None:
+        return answers
+    assert view.ranges is not None
+    low, high = view.ranges.T
+    if view.auxiliary is None:
+        parts = components(view.own, len(low))
+        prior = exchangeable(view, parts)
+        centres, covariance, between = prior.rows(parts), prior.covariance, prior.between * np.eye(len(low))
+    else:
+        span = np.where(high > low, high - low, 1.0)
+        known, unknown = view.auxiliary[:, view.known], (view.auxiliary[:, view.unknown] - low) / span
+        centres, covariance = from_complete_rows(view.own, known, unknown)
+        centres, between = np.clip(centres, 0.0, 1.0), covariance / len(known)
+    return expected_answers(view, system, answers, told, centres, covariance, between, rng)
 
 
 def solved_rows(

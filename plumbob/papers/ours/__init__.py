@@ -8,6 +8,7 @@ from plumbob.papers.ours import (
     first_checks,
     floor,
     guarded_sums,
+    known_releases,
     labels_at_the_cut,
     labels_of_sums,
     levels,
@@ -49,5 +50,6 @@ PARTS = (
     quick_audit,
     floor,
     labels_at_the_cut,
+    known_releases,
 )
 __all__ = ["PARTS"]
