@@ -40,9 +40,9 @@ class LoneRows(Attack):
 
     def why_not(self, protocol: str, threat: Threat, sent: str | None = None) -> str | None:
         """With the active party beside it, the coordinator knows the batches, and other attacks read them."""
-        if protocol in self.protocols and threat.active:
-            return "needs the coordinator alone; with the active party others learn more"
-        return super().why_not(protocol, threat, sent)
+        why = super().why_not(protocol, threat, sent)
+        alone = None if not threat.active else "needs the coordinator alone; with the active party others learn more"
+        return why or alone
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
         gradients = opened(view)
