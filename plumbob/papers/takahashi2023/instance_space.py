@@ -31,13 +31,14 @@ from plumbob.transcript import COORDINATOR
 
 TABLES = {"smoke": ("breast",), "paper": ("breast", "bank", "credit", "mushroom")}
 TRIALS = {"smoke": 1, "paper": 5}
+GRAFTED_TRIALS = {"smoke": 1, "paper": 2}
 ROWS = {"smoke": 300, "paper": 1_500}  # of each table, at most
 MODELS: Mapping[str, Mapping[str, Any]] = {
     "boosting": {"trees": 5, "depth": 6, "shrinkage": 0.3, "key_bits": 0},
     "forest": {"trees": 5, "depth": 6, "boosting": False, "sample": 0.8, "key_bits": 0},
 }
 BOUNDS = {"smoke": (0.1,), "paper": (0.5, 0.1, 0.02)}
-EPSILONS = {"smoke": (1.0,), "paper": (2.0, 1.0, 0.5)}
+EPSILONS = {"smoke": (1.0,), "paper": (2.0, 0.5)}
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def grafts(scale: Scale, seed: int) -> CheckResult:
     for data in TABLES[scale]:
         for epsilon in EPSILONS[scale]:
             found, plain = [], []
-            for trial in range(TRIALS[scale]):
+            for trial in range(GRAFTED_TRIALS[scale]):
                 found.append(measured(data, "forest", scale, seed, trial, "grafting_ldp", epsilon=epsilon))
                 plain.append(_without_grafts(data, scale, seed, trial, epsilon))
             shown[f"{data}, epsilon {epsilon:g}"] = told(found) | {
@@ -158,7 +159,7 @@ def grafts(scale: Scale, seed: int) -> CheckResult:
             holds.append(bool(np.mean([o.accuracy for o in found]) >= np.mean(plain) - 0.01))
     expected = "with grafts a forest on noisy labels predicts no worse, and passive parties are told the same"
     why = "grafts are of the active party alone and in no message, so that what is told depends on epsilon and not on them"
-    return CheckResult(all(holds), shown, expected, TRIALS[scale], why)
+    return CheckResult(all(holds), shown, expected, GRAFTED_TRIALS[scale], why)
 
 
 def _without_grafts(data: str, scale: Scale, seed: int, trial: int, epsilon: float) -> float:
