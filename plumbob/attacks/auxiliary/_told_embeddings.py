@@ -66,10 +66,14 @@ def half_whitened(table: FloatArray, more: FloatArray, most: int = MOST) -> tupl
 
 def labels_of(view: View) -> tuple[IntArray, IntArray] | None:
     """Classes of all rows and of the auxiliary ones, where the curious party has a label of its own."""
-    own, others = view.notes.get(OWN_LABEL), view.notes.get(AUXILIARY_LABELS)
-    if own is None or others is None or len(own) != len(view.own):
-        return None
-    return np.asarray(own, dtype=np.int64), np.asarray(others, dtype=np.int64)
+    found = view.notes.get(OWN_LABEL), view.notes.get(AUXILIARY_LABELS)
+    counts = len(view.own), 0 if view.auxiliary is None else len(view.auxiliary)
+    for one, count in zip(found, counts, strict=True):
+        if one is None or one.shape != (count,) or one.dtype.kind not in "iu" or not count:
+            return None
+        if one.min() < 0 or one.max() >= len(view.classes):
+            return None
+    return np.asarray(found[0], dtype=np.int64), np.asarray(found[1], dtype=np.int64)
 
 
 def other_people(view: View, what: str) -> FloatArray:

@@ -4,8 +4,8 @@ Needs an active party that sends any gradient, and complete rows of other people
 In each round of training, with Z the outputs that a party sent and X' rows of other people:
     pilot and inverse   |X' - G(F(X'))|^2                     critic   mean D(F(X')) - mean D(Z) + gp (|grad D| - 1)^2
     sent to the party   the gradient of mean D(Z) at Z, in place of the loss's                       guess = G(Z)
-The party's bottom model so learns to send what the pilot would. The gradient is as long as the loss's own; the paper's clients
-run Adam, where lengths do not matter. Parties are hijacked one by one; of masked outputs the sum is.
+The party's bottom model so learns to send what the pilot would. The gradient is as long as the loss's first one; the
+paper's clients run Adam, where lengths do not matter. Parties are hijacked one by one; of masked outputs the sum is.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class _Hijacking(GradientChoice):
 
     def __init__(self, hijack: Hijack, standing: Standing, others: FloatArray, rng: np.random.Generator) -> None:
         self.captors = {}
+        self.length = 0.0  # of a row's gradient, by the mean square of the first round
         self.hidden = standing.hidden
         with torch.random.fork_rng(devices=[]):
             for sender, places in standing.hidden.items():
@@ -119,8 +120,9 @@ class _Hijacking(GradientChoice):
 
     def gradients(self, party: str, rows: IntArray, told: Array, honest: Array) -> Array:
         made = self.captors[party].round(torch.tensor(told, dtype=torch.float32)).numpy()
-        length = np.linalg.norm(honest) / max(float(np.linalg.norm(made)), 1e-30)
-        return np.asarray(made * length)
+        # Later ones vanish where the top model's units die of what hijacked parties send.
+        self.length = self.length or float(np.linalg.norm(honest)) / np.sqrt(len(honest))
+        return np.asarray(made * self.length * np.sqrt(len(made)) / max(float(np.linalg.norm(made)), 1e-30))
 
     def notes(self) -> Mapping[str, Array]:
         noted: dict[str, Array] = {}

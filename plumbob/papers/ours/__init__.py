@@ -3,7 +3,9 @@
 from plumbob.papers.ours import (
     averaged_noise,
     ceilings,
+    deeper_cuts,
     deviating,
+    deviating_networks,
     fake_candidates,
     first_checks,
     floor,
@@ -51,5 +53,7 @@ PARTS = (
     floor,
     labels_at_the_cut,
     known_releases,
+    deeper_cuts,
+    deviating_networks,
 )
 __all__ = ["PARTS"]
