@@ -15,6 +15,7 @@ from itertools import product
 
 import numpy as np
 
+from plumbob.attacks.embeddings._training_products import Products
 from plumbob.federation import BoolArray, FloatArray, IntArray
 from plumbob.lazy_imports import flint
 
@@ -23,6 +24,12 @@ SCALE = 2.0**40  # lengths are rounded at this scale before the reduction
 LIKE = 0.02  # how far a length may be from the steps of a range, as a share
 ASKEW = 0.2  # cosine of two columns in the metric of training from which they are none
 SUMMED = 9  # vectors of no known range of which sums are tried
+LONG = 1_000.0  # steps in a range from which lengths may be too inexact
+SHORT = 0.02  # of it: ranges whose columns may be in it unseen
+LOW = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)  # shares of the rows, those of its lowest values, that fits look at
+FREQUENT = 0.02  # share of the rows that must have one value
+FITS = 80
+TELLING = 0.2  # of a step of a short column: errors of inner products from which it may be in a long one
 SWEEPS = 40
 COUNTED = 1_500  # rows on which entropies are counted
 CONSTANT = 1e-3  # distance of the constant from the span below which it lies in it
@@ -36,15 +43,19 @@ class Column:
     reach: float  # steps in the range, as lengths or the data say
     upright: bool  # whether the direction is known too
     sure: bool  # whether training's inner products single it out, not its values alone
+    near: bool = (
+        False  # whether these may be too inexact to tell it from a sum of it with columns of far shorter ranges
+    )
 
 
-def by_products(whole: FloatArray, q: FloatArray, matrix: FloatArray, ranges: IntArray) -> list[Column]:
-    """The orthogonal basis of the lattice; q are the rows of the embeddings in coordinates in which `matrix` holds products.
+def by_products(whole: FloatArray, q: FloatArray, told: Products, ranges: IntArray) -> list[Column]:
+    """The orthogonal basis of the lattice; q are the rows of the embeddings in the coordinates of the products.
 
     `ranges`: the steps in the ranges of the hidden columns, where these are known.
     """
     whole, functionals, offsets = _functionals(whole, q)
-    lengths = (_inverse_root(matrix) @ functionals).T
+    root = _inverse_root(told.matrix)
+    lengths = (root @ functionals).T
     turn = _reduced(lengths)
     lengths = turn.astype(np.float64) @ lengths
     columns = _times(whole, turn)
@@ -58,10 +69,49 @@ def by_products(whole: FloatArray, q: FloatArray, matrix: FloatArray, ranges: In
     columns, lengths = _times(columns, turn), turn.astype(np.float64) @ lengths / unit
     reach = np.linalg.norm(lengths, axis=1)
     columns = columns * np.where(columns.max(axis=0) >= -columns.min(axis=0), 1.0, -1.0)
+    columns, sharp = _sharpened(columns, reach)
+    off = np.abs(lengths @ (root @ told.error @ root.T) @ lengths.T) / np.minimum.outer(reach, reach) ** 2
+    near = (off.max(axis=0, initial=0.0) > TELLING) & ~sharp
     askew = np.abs(lengths @ lengths.T / np.outer(reach, reach) - np.eye(len(reach))).max(axis=0, initial=0.0)
     low, high = columns.min(axis=0), columns.max(axis=0)
     sure = (askew < ASKEW) & (low >= -LIKE * reach) & (high <= reach * (1 + LIKE) + 0.4)
-    return [Column(columns[:, j], float(reach[j]), True, bool(sure[j])) for j in range(len(reach))]
+    return [Column(columns[:, j], float(reach[j]), True, bool(sure[j]), bool(near[j])) for j in range(len(reach))]
+
+
+def _sharpened(columns: FloatArray, reach: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Columns of long ranges, less what lengths are too inexact to tell of short ones in them: most of their lowest cells are one
+    value, such as an amount of 0, so a sum of short columns that explains these cells is fitted by least absolute errors."""
+    columns, sharp = columns.copy(), np.zeros(len(reach), dtype=bool)
+    for j in np.flatnonzero(reach > LONG):
+        table = np.column_stack([np.ones(len(columns)), columns[:, reach < reach[j] * SHORT]])
+        order = np.argsort(np.abs(columns[:, j]), kind="stable")
+        best = columns[:, j]
+        for share in LOW:
+            low = order[: int(share * len(columns))]
+            if len(low) < 4 * table.shape[1]:
+                continue
+            left = columns[:, j] - table @ np.rint(_least_absolute(table[low], columns[low, j]))
+            best = left if _most_frequent(left) > _most_frequent(best) else best
+        if _most_frequent(best) > max(1.5 * _most_frequent(columns[:, j]), FREQUENT * len(best)):
+            columns[:, j] = best
+        sharp[j] = _most_frequent(columns[:, j]) > FREQUENT * len(best)
+    return columns, sharp
+
+
+def _least_absolute(table: FloatArray, goal: FloatArray) -> FloatArray:
+    """By least squares with weights, of ever smaller errors that count alike."""
+    weights: FloatArray = np.ones(len(goal))
+    found: FloatArray = np.zeros(table.shape[1])
+    for turn in range(FITS):
+        root = np.sqrt(weights)
+        found = np.asarray(np.linalg.lstsq(table * root[:, None], goal * root, rcond=None)[0])
+        off = np.abs(goal - table @ found)
+        weights = 1 / np.maximum(off, max(0.3, float(np.median(off)) * 0.8**turn))
+    return np.asarray(found)
+
+
+def _most_frequent(values: FloatArray) -> int:
+    return int(np.unique(values, return_counts=True)[1].max())
 
 
 def fits(reach: FloatArray, ranges: IntArray) -> BoolArray:

@@ -47,6 +47,7 @@ class Products:
     matrix: FloatArray
     misfit: float
     rounds: int
+    error: FloatArray  # half the difference of what two halves of the rounds say
 
 
 def rounds(view: View, sender: str) -> list[Round]:
@@ -156,7 +157,14 @@ def _fitted(steps: list[_Step], first: int) -> Products | None:
     noise = np.sum((left + matrix @ slopes) ** 2, axis=1) + 1e-300
     weight = 1 / np.outer(noise, np.diag(np.linalg.pinv(slopes @ slopes.T)))
     matrix = (weight * matrix + (weight * matrix).T) / (weight + weight.T)
-    return Products(matrix, float(np.median(misfits[used])), len(used))
+    width = steps[0].size
+    half = np.arange(slopes.shape[1]) // width % 2 == 0
+    first_half, second_half = (
+        -np.linalg.lstsq(slopes[:, own] @ slopes[:, own].T, slopes[:, own] @ left[:, own].T, rcond=1e-14)[0]
+        for own in (half, ~half)
+    )
+    error = (first_half + first_half.T - second_half - second_half.T) / 4
+    return Products(matrix, float(np.median(misfits[used])), len(used), np.asarray(error))
 
 
 def _scalars(step: _Step, matrix: FloatArray) -> tuple[FloatArray, float]:

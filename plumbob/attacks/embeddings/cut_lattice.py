@@ -98,7 +98,7 @@ class CutLattice(Attack):
         if one.rows is None:
             at = Coordinates.of(one.cells, max(one.sd, one.inexact))
             told = products(rounds(view, one.sender), at.rows)
-            columns = [] if told is None else by_products(found.columns, at.rows, told.matrix, ranges.steps)
+            columns = [] if told is None else by_products(found.columns, at.rows, told, ranges.steps)
         if not any(column.sure for column in columns):
             told, columns = None, by_values(found.columns, rng)
         return _scaled(found, columns, ranges, told)
@@ -136,6 +136,8 @@ def _scaled(found: WholeColumns, columns: list[Column], ranges: _Ranges, told: P
         words.append(f"{len(vectors)} sums of them have ranges of columns; training does not tell columns from sums")
         return _Found(table, "; ".join(words))
     words.append(f"{len(vectors)} are columns, as {told.rounds} steps of training show (misfit {told.misfit:.1e})")
+    if near := sum(column.sure and column.near for column in columns):
+        words.append(f"{near} of these up to columns of far shorter ranges, which so few rounds do not tell apart")
     if names := _named(owners, ranges):
         words.append(f"named by their ranges: {', '.join(names)}")
     return _Found(table, "; ".join(words))

@@ -2,6 +2,7 @@
 
 from plumbob.papers.ours import (
     averaged_noise,
+    below_the_cut,
     ceilings,
     deeper_cuts,
     deviating,
@@ -55,5 +56,6 @@ PARTS = (
     known_releases,
     deeper_cuts,
     deviating_networks,
+    below_the_cut,
 )
 __all__ = ["PARTS"]
