@@ -10,6 +10,7 @@ from plumbob.papers.ours import (
     fake_candidates,
     first_checks,
     floor,
+    guarded_cut,
     guarded_sums,
     known_releases,
     labels_at_the_cut,
@@ -57,5 +58,6 @@ PARTS = (
     deeper_cuts,
     deviating_networks,
     below_the_cut,
+    guarded_cut,
 )
 __all__ = ["PARTS"]
