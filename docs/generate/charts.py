@@ -56,6 +56,7 @@ RUNS = (
     "pages/guarded_labels",
     "pages/guarded_columns",
     "pages/cut_forward",
+    "pages/averaged_labels",
     "pages/deviating",
     "pages/any_at_the_cut",
     "gradients",
