@@ -32,7 +32,7 @@ KNOWN = THREATS["passive-known-labels"]
 ENOUGH = 0.99
 APART = 1e-4  # of its size, by which a gradient differs from that of another class
 WIDTH, HIDDEN, RATE, EPOCHS, BATCH = 16, 32, 0.01, 10, 128  # of the loop that is recorded
-PUBLISHED = (
+PUBLISHED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("norm_scoring", {}),
     ("direction_scoring", {}),
     ("model_completion", {}),
@@ -173,9 +173,8 @@ def labels(scale: Scale, seed: int) -> CheckResult:
             gains = [(one.accuracy - one.baseline) / max(1e-9, 1 - one.baseline) for one in told]
             shares = [one.accuracy for one in told]
             rows = len(trials[0][0].sealed("active")["label"])
-            error = float(np.sqrt(max(1e-12, np.mean(shares) * (1 - np.mean(shares))) / rows)) / max(
-                1e-9, 1 - told[0].baseline
-            )
+            share = float(np.mean(shares))
+            error = (max(1e-12, share * (1 - share)) / rows) ** 0.5 / max(1e-9, 1 - told[0].baseline)
             mean, margin = mean_and_margin(gains, error)
             oracles = [ceiling for _, ceiling in trials if ceiling is not None]
             measured[f"{name}, {scene}"] = {
