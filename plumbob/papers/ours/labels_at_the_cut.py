@@ -52,7 +52,7 @@ class Size:
 
 SIZES: dict[Scale, Size] = {
     "smoke": Size(400, 1, ("breast",), 60),
-    "paper": Size(8_000, 2, TABLES, 5 * 1_024),
+    "paper": Size(4_000, 1, TABLES, 5 * 1_024),
 }
 
 
