@@ -20,7 +20,7 @@ from plumbob.auditing.concluding.judging import LIMIT
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.chosen import AttackPlan, Chosen, Effort, Part, by_signature, unnamed
 from plumbob.auditing.planning.gate import Gate
-from plumbob.auditing.planning.threat_plan import ThreatPlan, check_deviations, usual_deviations, usual_passive
+from plumbob.auditing.planning.threat_plan import ThreatPlan, check_deviations, usual_deviations
 from plumbob.data import registry
 from plumbob.data.prepare import Rules
 from plumbob.defences import DEFENCES, Defence, defence_named
@@ -284,7 +284,7 @@ class Plan(Part):
             named = ", ".join(part.title for part in self.protocols)
             raise BadInput(f"'protocols': the recorded run used {protocol}, the plan names {named}; remove them")
         usual = ThreatPlan(name="active-training" if PROTOCOLS[protocol].phase == "training" else "active")
-        threats = self.threats if "threats" in self.model_fields_set else (usual, *usual_passive([protocol]))
+        threats = self.threats if "threats" in self.model_fields_set else (usual,)
         made = self.model_copy(update={"protocols": (ProtocolPlan(name=protocol),), "threats": threats})
         made._recorded_under, made._recorded_sent = defences, sent
         check_deviations(made.threats, [made.protocols[0].protocol()])
@@ -311,9 +311,8 @@ class Plan(Part):
             values.pop("unknown")
         silent = {key: value for key, value in values.items() if getattr(self, key) is None}
         if "threats" not in self.model_fields_set:
-            added = usual_passive(part.name for part in self.protocols)
-            added += usual_deviations((part.protocol() for part in self.protocols), self.effort == "thorough")
-            silent |= {"threats": (*self.threats, *added)} if added else {}
+            deviations = usual_deviations((part.protocol() for part in self.protocols), self.effort == "thorough")
+            silent |= {"threats": (*self.threats, *deviations)} if deviations else {}
         return self.model_copy(update={key: tuple(v) if isinstance(v, list) else v for key, v in silent.items()})
 
     def swept(self) -> Plan:

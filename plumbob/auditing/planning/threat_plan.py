@@ -102,11 +102,6 @@ _DEVIATES: dict[type[Deviation], Literal["low_bits", "any_gradient", "own_steps"
 }
 
 
-def usual_passive(protocols: Iterable[str]) -> tuple[ThreatPlan, ...]:
-    """The threat that a plan which names none asks of split networks besides: a passive party that is after the label."""
-    return (ThreatPlan(name="passive-training"),) if "split_network" in protocols else ()
-
-
 def usual_deviations(protocols: Iterable[Protocol], every: bool) -> tuple[ThreatPlan, ...]:
     """The threats that a plan which names none asks of protocols that an active party may deviate from: low bits, which change
     no model, and any gradient where those are protected, or where `every` one is wanted."""
