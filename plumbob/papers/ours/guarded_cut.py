@@ -31,6 +31,7 @@ TABLES: Mapping[Scale, tuple[str, ...]] = {"smoke": ("breast",), "paper": ("mush
 ROWS = {"smoke": 120, "paper": 800}
 EPOCHS = {"smoke": 2, "paper": 20}
 TRIED = {"smoke": 8, "paper": 1}  # one of so many settings
+LEARNT = 0.6  # the area under the curve from which a model has any accuracy to lose
 LOST, LEFT = 0.01, 0.1  # a point of accuracy, and the gain up to which little is left
 Strengths = tuple[tuple[str, Mapping[str, Any]], ...]
 LABELS: Strengths = (
@@ -87,8 +88,9 @@ def guarded_cut(scale: Scale, seed: int) -> CheckResult:
         measured |= done.measured
         if len({x for curve in done.curves for x in curve.x}) > 1:
             figures.append(ClaimFigure(data, "column gain", "label gain", done.curves))
-    holding = {name: found["holds for both"] for name, found in measured.items() if "holds for both" in found}
-    answers = [bool(found) for found in holding.values()]
+    learnt = [data for data in TABLES[scale] if measured[f"{data}, none"]["area"] >= LEARNT]
+    answers = [bool(measured[data]["holds for both"]) for data in learnt]
+    measured["counted, as a model learns something there without a defence"] = learnt
     expected = (
         f"on no table does a defence leave less than {LEFT:g} of gain on labels and on columns and cost at most {LOST:g} of "
         "accuracy and of area"
@@ -97,9 +99,9 @@ def guarded_cut(scale: Scale, seed: int) -> CheckResult:
         "label gain is the share of the baseline's errors that is removed: by the best of three attacks that know 20 people, and "
         "by a regression on mean gradients that knows half of the labels, over the same on own columns. Column gain is the mean "
         "over columns of what complete rows of 20 people, or of half of all, remove. Accuracy is on other people; area is that "
-        "under the curve"
+        "under the curve. Of a table where the model without a defence learns nothing nothing follows"
     )
-    return CheckResult(not any(answers), measured, expected, 1, why, tuple(figures))
+    return CheckResult(not any(answers) if answers else None, measured, expected, 1, why, tuple(figures))
 
 
 def _table(data: str, scale: Scale, seed: int) -> Part:
