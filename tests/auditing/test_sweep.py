@@ -55,6 +55,7 @@ AT_THE_CUT = (
     ),
     *("mid", "label_distance_correlation", "confusional_autoencoder", "earlier_cut"),
 )
+OF_BOOSTING = ("grafting_ldp", "id_lmid", "op_boost")
 
 
 def test_the_order_of_the_sweep_is_that_of_earlier_findings() -> None:
@@ -65,6 +66,7 @@ def test_the_order_of_the_sweep_is_that_of_earlier_findings() -> None:
         *("masquerade", "rank_reduction", "quantised_embeddings", "deeper_cut", "rotation", "left_out"),
         *("shared_indicators", "dp_histograms", "dp_histograms", "blinding"),
         *(name for name in AT_THE_CUT for _ in DEFENCES[name].sweep_settings),
+        *(name for name in OF_BOOSTING for _ in DEFENCES[name].sweep_settings),
     ]
 
 
