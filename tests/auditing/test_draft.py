@@ -25,6 +25,7 @@ from plumbob.auditing.planning.plan_file import plan_from_text, read_plan
 from plumbob.auditing.planning.plan_fits_data import check_fit
 from plumbob.auditing.running.open_data import open_source
 from plumbob.errors import BadInput
+from plumbob.protocols import PROTOCOLS
 from tests.report.samples import HOSTILE
 
 
@@ -137,7 +138,8 @@ def test_what_cannot_work_is_refused_with_one_sentence(tmp_path: Path) -> None:
     assert "no id column 'customer'" in refusal(replace(wanted, id="customer"), tmp_path)
     assert "--label-bins" in refusal(replace(wanted, label="basket"), tmp_path)
     assert "did you mean 'city'?" in refusal(replace(wanted, ignore=("citi",)), tmp_path)
-    assert "--protocol split_training" in refusal(replace(wanted, threats=("coordinator",)), tmp_path)
+    alone = replace(wanted, threats=("coordinator",), protocols=("split_network",))  # in which there is no coordinator
+    assert "--protocol boosted_trees or " in refusal(alone, tmp_path)
     assert "no defence 'rouding'" in refusal(replace(wanted, defences=("rouding",)), tmp_path)
     change(tmp_path / "bank.csv", "city", "rome")
     assert "--active" in refusal(replace(wanted, label="city"), tmp_path)
@@ -186,5 +188,11 @@ def test_parties_are_written_as_name_and_file(pairs: list[str]) -> None:
 def test_only_what_fits_is_offered() -> None:
     assert "collusion" not in fitting_threats(["logistic_regression"], "bank", ["bank", "shop"])
     assert "collusion" in fitting_threats(["logistic_regression"], "bank", ["bank", "shop", "post"])
-    assert fitting_protocols(["coordinator"]) == ["split_training", "xgboost_columns"]
+    assert set(PROTOCOLS) - set(fitting_protocols(["coordinator"])) == {"secure_boost", "split_network"}
     assert "fake_gradients" not in fitting_defences(replace(Wishes(), protocols=("logistic_regression",)))
+
+
+def test_where_training_is_the_exchange_both_sides_are_asked_about(tmp_path: Path) -> None:
+    made = draft(replace(wishes(tmp_path), protocols=("split_network",)), tmp_path)
+    assert [part.name for part in made.plan.threats] == ["active-training", "passive-training"]
+    assert [part.name for part in draft(wishes(tmp_path), tmp_path).plan.threats] == ["active"]

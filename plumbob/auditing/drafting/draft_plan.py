@@ -19,7 +19,14 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from plumbob.auditing.drafting.init_choices import Wishes, fitting_defences, fitting_protocols, fitting_threats, opened
+from plumbob.auditing.drafting.init_choices import (
+    Wishes,
+    fitting_defences,
+    fitting_protocols,
+    fitting_threats,
+    opened,
+    usual_threats,
+)
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import EFFORTS, Plan, in_yaml
 from plumbob.auditing.planning.plan_file import make_plan, plan_from_text
@@ -55,10 +62,10 @@ def draft(wishes: Wishes, folder: Path) -> Draft:
     wishes = replace(
         wishes,
         protocols=wishes.protocols or usual,
-        threats=wishes.threats or ("active",),
         defences=wishes.defences or ("none",),
         effort=wishes.effort or "standard",
     )
+    wishes = replace(wishes, threats=wishes.threats or usual_threats(wishes.kinds) or ("active",))
     _check_names(wishes)
     frames = opened(wishes.parties, wishes.id, wishes.sample) if wishes.parties else {}
     holders = [name for name, frame in frames.items() if wishes.label in frame.columns]

@@ -99,6 +99,17 @@ def fitting_threats(protocols: Sequence[str], active: str, parties: Sequence[str
     return fitting
 
 
+def usual_threats(protocols: Sequence[str]) -> tuple[str, ...]:
+    """Who is curious where nobody says: the active party, and where training is the exchange both sides, for one has the label.
+
+    >>> usual_threats(["logistic_regression"]), usual_threats(["split_network"])
+    (('active',), ('active-training', 'passive-training'))
+    """
+    phases = dict.fromkeys(PROTOCOLS[name].phase for name in protocols if name in PROTOCOLS)
+    usual = {"prediction": ("active",), "training": sweep.THREATS["training"]}
+    return tuple(threat for phase in phases for threat in usual[phase])
+
+
 def fitting_protocols(threats: Sequence[str]) -> list[str]:
     """Protocols on which some attack applies to one of the threats."""
     known = [THREATS[name] for name in threats if name in THREATS]

@@ -16,6 +16,7 @@ from plumbob.auditing.drafting.init_choices import (
     fitting_threats,
     named_files,
     opened,
+    usual_threats,
 )
 from plumbob.auditing.planning import sweep
 from plumbob.auditing.planning.plan import EFFORTS, Plan
@@ -78,7 +79,9 @@ def _dialogue(wishes: Wishes, ask: Ask, tell: Tell) -> Wishes:
     if not wishes.threats:
         fitting = fitting_threats(wishes.kinds, wishes.active, tuple(wishes.parties))
         threats = f"Who is curious? {', '.join(fitting)}"
-        first = "active" if "active" in fitting else next(iter(fitting), "active")
+        first = " ".join(name for name in usual_threats(wishes.kinds) if name in fitting) or next(
+            iter(fitting), "active"
+        )
         wishes = asked(threats, first, lambda said: _with_threats(wishes, _words(said)))
     if not wishes.defences:
         defences = f"Which defences? sweep (try all), or {', '.join(fitting_defences(wishes))}"
