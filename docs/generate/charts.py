@@ -59,6 +59,7 @@ RUNS = (
     "pages/averaged_labels",
     "pages/deviating",
     "pages/any_at_the_cut",
+    "pages/centres",
     "gradients",
     "cut_layer",
     "xgboost",

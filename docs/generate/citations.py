@@ -29,6 +29,7 @@ CITATIONS = {
     "huang2020": "Huang et al., *InstaHide: Instance-hiding Schemes for Private Distributed Learning*, ICML 2020",
     "liu2026": "Liu et al., arXiv 2603.18680, 2026",
     "pasquini2021": "Pasquini et al., *Unleashing the Tiger: Inference Attacks on Split Learning*, CCS 2021",
+    "rassouli2022": "Rassouli et al., *Privacy Against Inference Attacks in Vertical Federated Learning*, arXiv 2207.11788, 2022",
     "bonawitz2017": "Bonawitz et al., *Practical Secure Aggregation for Privacy-Preserving Machine Learning*, CCS 2017",
 }
 

@@ -44,6 +44,8 @@ CAFE: dict[str, Row] = {
     "report_every": (None, OURS, "no guess"),
 }
 TABLE: dict[str, dict[str, Row]] = {
+    # rassouli2022
+    "chebyshev_centre": {"adaptive": (False, OURS, "ESA")},
     # luo2021
     "equation_solving": {"adaptive": (False, PAPER, "Section IV-A")},
     "path_restriction": {},

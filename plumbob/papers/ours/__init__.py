@@ -4,6 +4,7 @@ from plumbob.papers.ours import (
     averaged_noise,
     below_the_cut,
     ceilings,
+    centres,
     deeper_cuts,
     deviating,
     deviating_networks,
@@ -58,6 +59,7 @@ PARTS = (
     deeper_cuts,
     deviating_networks,
     below_the_cut,
+    centres,
     guarded_cut,
 )
 __all__ = ["PARTS"]
