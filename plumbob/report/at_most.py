@@ -52,7 +52,7 @@ def _group(name: str, columns: Sequence[ColumnAnswer]) -> str:
 def _bound(found: Sequence[ColumnAnswer]) -> str:
     """Up to how much, and for how many columns that is not the last word."""
     columns = group(found, lambda one: one.verdict.column).values()
-    told = [(one.ceiling.high, one) for one in found if one.ceiling is not None and one.ceiling.covers]
+    told = [(one.ceiling.possible, one) for one in found if one.ceiling is not None and one.ceiling.covers]
     if not told:
         return NO_CEILING if all(one.ceiling is None for one in found) else BLIND
     high, highest = max(told, key=lambda pair: pair[0])
@@ -76,4 +76,4 @@ def _bound(found: Sequence[ColumnAnswer]) -> str:
 
 def _found_more(one: ColumnAnswer) -> bool:
     """Whether the floor lies above the ceiling: algebra finds what learners do not."""
-    return one.ceiling is not None and one.level.leaks and one.verdict.gain > one.ceiling.high
+    return one.ceiling is not None and one.level.leaks and one.verdict.gain > one.ceiling.possible

@@ -276,7 +276,7 @@ def _with_rows(capped: Sequence[tuple[ColumnAnswer, Ceiling]]) -> str:
     if beyond and (ceiling.gain < 0.005 or lanes(beyond[0]).floor > ceiling.full):
         said = "at least what attacks take without them, since attacks solve equations that learners do not"
     elif ceiling.gain < 0.005:
-        said = f"at most {percent(max(0.0, *(ceiling.high for _, ceiling in read)))} in any column"
+        said = f"at most {percent(max(0.0, *(ceiling.possible for _, ceiling in read)))} in any column"
     else:
         said = (
             f"{100 * ceiling.gain:.0f} points of the {what} of {name} (own columns alone {percent(ceiling.own)}, with the "

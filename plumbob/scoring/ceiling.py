@@ -24,6 +24,7 @@ from plumbob.scoring._repeated_rows import first_of_each
 from plumbob.scoring.column_ceiling import CEILING, LABEL, ColumnCeiling
 from plumbob.scoring.countable import bits_of, least_error, open_dimensions
 from plumbob.scoring.evidence import LEAST_EFFECTIVE, effective_rows
+from plumbob.scoring.label_room import label_room
 from plumbob.scoring.proven import most_hits, private
 from plumbob.scoring.score import Score
 from plumbob.scoring.truth import Truth
@@ -102,6 +103,8 @@ def _learnt(
         for target, chosen in zip(group, judge.choose(table[:, columns], parts), strict=True):
             one = _described(_ceiling(target, chosen, table), told)
             made.append(_counted(one, target, chosen, table, bits))
+            if target.label is not None and told.features.shape[1]:
+                made[-1] = replace(made[-1], room=label_room(own, told.features, target.label, rng.spawn(1)[0]))
     return tuple(_of_view(one, view, truth) for one in made)
 
 

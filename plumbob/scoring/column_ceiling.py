@@ -27,6 +27,7 @@ class ColumnCeiling:
     least: float | None = None  # share of the variance that is left at least with so many bits
     open_: int | None = None  # dimensions of a row that exact equations leave open
     proven: float | None = None  # differential privacy: most rows that can be guessed to within 10 % of the range
+    room: float | None = None  # of the label: the largest gain over what some known labels and own columns alone tell
 
 
 def ceiling_words(ceiling: ColumnCeiling) -> str:
@@ -43,7 +44,12 @@ def ceiling_words(ceiling: ColumnCeiling) -> str:
         return f"{alone}; no message says anything row by row, so learners cannot tell what messages add"
     missed = "" if ceiling.covers else f"; they do not see: {', '.join(ceiling.uncovered)}"
     whose = "of what learners with everybody else's complete rows find"
-    return f"{alone}; with the messages at most about {_percent(ceiling.full)} ({whose}{missed})"
+    some = (
+        ""
+        if ceiling.room is None
+        else f"; who knows some labels avoids up to {_percent(ceiling.room)} of the errors left"
+    )
+    return f"{alone}; with the messages at most about {_percent(ceiling.full)} ({whose}{missed}){some}"
 
 
 def _percent(share: float) -> str:

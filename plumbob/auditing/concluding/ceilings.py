@@ -23,11 +23,17 @@ class Ceiling:
     rows: int = 0
     covers: bool = True  # whether the learners could read what was sent
     learner: str = ""
+    room: float = 0.0  # of the label: the largest gain over what some known labels and own columns alone tell
 
     @property
     def gain(self) -> float:
         """What the messages add."""
         return self.full - self.own
+
+    @property
+    def possible(self) -> float:
+        """The largest gain that a better attack could have."""
+        return max(self.high, self.room)
 
 
 def ceilings_of(findings: Iterable[Finding]) -> dict[tuple[Situation, str], Ceiling]:
@@ -38,7 +44,7 @@ def ceilings_of(findings: Iterable[Finding]) -> dict[tuple[Situation, str], Ceil
 
 
 def _highest(parts: Sequence[tuple[Finding, ColumnCeiling]]) -> Ceiling:
-    finding, top = max(parts, key=lambda pair: pair[1].high)
+    finding, top = max(parts, key=lambda pair: max(pair[1].high, pair[1].room or 0.0))
     return Ceiling(
         column=top.name,
         own=top.own,
@@ -49,4 +55,5 @@ def _highest(parts: Sequence[tuple[Finding, ColumnCeiling]]) -> Ceiling:
         rows=top.rows,
         covers=all(one.covers for _, one in parts),
         learner=top.learner,
+        room=top.room or 0.0,
     )

@@ -215,9 +215,9 @@ def _nothing_found(attacked: float, ceiling: Ceiling | None, limit: float) -> tu
         return Doubt.NO_CEILING, 1.0, f"undecided: {Doubt.NO_CEILING}"
     if not ceiling.covers:
         return Doubt.NOT_COVERED, 1.0, f"undecided: {Doubt.NOT_COVERED}"
-    if ceiling.high > limit:
-        return Doubt.CEILING, ceiling.high, f"undecided: {_up_to(ceiling.high)} is possible for a better attack"
-    unseen = max(attacked, ceiling.high)
+    if ceiling.possible > limit:
+        return Doubt.CEILING, ceiling.possible, f"undecided: {_up_to(ceiling.possible)} is possible for a better attack"
+    unseen = max(attacked, ceiling.possible)
     return None, unseen, none_words(unseen)
 
 
