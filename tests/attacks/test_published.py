@@ -92,7 +92,21 @@ TABLE: dict[str, dict[str, Row]] = {
         "penalty": (500.0, CODE, "FSHA.ipynb"),
         "width": (64, OURS, "convolutions"),
     },
+    # li2022
+    "norm_scoring": {},
+    "direction_scoring": {},
+    # takahashi2023
+    "id2graph": {
+        "discount": (0.6, CODE, "README.md"),
+        "community_weight": (3.0, CODE, "run.sh"),
+        "passes": (100, CODE, "run.sh"),
+    },
     # fu2022
+    "direct_label_inference": {},
+    "model_completion": {
+        "steps": (5_120, CODE, "model_completion.py"),
+        "weight": (50.0, CODE, "model_completion.py"),
+    },
     "active_completion": {
         "gamma": (1.0, CODE, "my_optimizers.py"),
         "most": (5.0, CODE, "my_optimizers.py"),

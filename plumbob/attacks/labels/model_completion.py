@@ -17,6 +17,7 @@ from plumbob.attacks.labels._model_completion import WEIGHT, completed
 from plumbob.attacks.labels._passive_party import PassiveLabelAttack
 from plumbob.errors import not_negative, whole
 from plumbob.federation import FloatArray
+from plumbob.setting_sources import authors
 from plumbob.threats import KnownLabels, View
 
 MASKED = "this view holds no outputs of the trained bottom model"
@@ -35,6 +36,10 @@ class ModelCompletion(PassiveLabelAttack):
     paper = "fu2022"
     requires = (KnownLabels,)
     presets = {"small": {"steps": 100}, "light": {"weight": 1.0}}
+    sources = {
+        "steps": authors("model_completion.py: 5 epochs of 1,024 steps for tables"),
+        "weight": authors("model_completion.py: --lambda-u"),
+    }
 
     def __init__(self, *, steps: int = 5 * 1_024, weight: float = WEIGHT) -> None:
         self.steps = whole("model completion: steps", steps, 1, 1_000_000)
