@@ -8,6 +8,7 @@ Its dual has one multiplier per column, and the centre is a weighted projection 
 a = 1 is allowed. It is best, and the centre is the projection of 1/2, where S with the diagonal x_i (1 - x_i) exists:
 with P what diag(x (1 - x))^1/2 leaves open, (P o P) y = 1 has a solution y >= 0. Other rows are solved by Newton steps on
     t * dual - log det(W'diag(a)W - I) - sum log a_i,    t growing until the gap (2 d - rank A) / t is below 1e-8.
+A step costs d^3, so beyond 100 columns such rows keep a = 1: their answer is the point of the set nearest to 1/2.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ FIRST_WEIGHT, GROWTH, GAP = 10.0, 20.0, 1e-8
 NEWTON_STEPS = 60  # at most, for one t
 ROOM = 1e-7  # by which x_i^2 may exceed x_i, so that cells which the equations fix at a border bound their multipliers
 NEAR = 0.3  # Newton decrement below which t grows
+MOST_COLUMNS = 100  # for which the multipliers are solved for
 CELLS_TOGETHER = 2_000_000  # rows times columns squared: few enough to stay in memory
 
 
@@ -46,7 +48,9 @@ def _centres(matrix: FloatArray, inside: FloatArray) -> FloatArray:
         return _middles(basis[:, 0], inside)
     centres = inside + (0.5 - inside) @ basis @ basis.T
     hard = ~_projection_is_best(matrix, centres)
-    if hard.any():
+    if matrix.shape[1] > MOST_COLUMNS:
+        centres[hard] = inside[hard]
+    elif hard.any():
         centres[hard] = _by_barrier(basis, inside[hard])
         centres[hard] = nearest_in_box(matrix, inside[hard] @ matrix.T, centres[hard])
     return np.asarray(np.clip(centres, 0.0, 1.0))

@@ -90,6 +90,14 @@ def test_equations_that_no_point_fits_get_a_nearest_point() -> None:
     assert relaxed_centre(matrix, targets) == pytest.approx(np.array([[1.0] * 3, [0.0] * 3]), abs=1e-4)
 
 
+def test_rows_of_many_columns_are_given_points_that_fit() -> None:
+    matrix, inside = problem(2, 120, 5, skewed=True)
+    found = relaxed_centre(matrix, inside @ matrix.T)
+    assert np.abs((found - inside) @ matrix.T).max() < 1e-6
+    assert found.min() >= 0
+    assert found.max() <= 1
+
+
 @pytest.mark.parametrize("unknown", [2, 3, 5])
 def test_the_guess_fits_the_scores_and_the_ranges(unknown: int) -> None:
     log = world(unknown=unknown)
