@@ -7,7 +7,8 @@
 A row is in every epoch, so noise shrinks with the root of the epochs, and what its class adds does not. Lengths count, not so in
 `label_directions`: noise hides the direction of one gradient. Gradients of two classes point in opposite ways (p - y), so a side
 is a sign. Under noise that is known to be there, the line between the sides is where two normal distributions around medians
-meet. Sides have names where labels are known.
+meet. Where labels are known, several classes, and two under such noise, are learnt by `_taught_averages` from gradients and
+own columns.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from plumbob.attacks.base import Guess, nothing
 from plumbob.attacks.labels._cut_gradients import SILENT, Batch, batches, labels_only
 from plumbob.attacks.labels._passive_party import PassiveLabelAttack
+from plumbob.attacks.labels._taught_averages import taught_classes
 from plumbob.attacks.labels._two_sides import two_sides
 from plumbob.errors import boolean
 from plumbob.federation import BoolArray, FloatArray
@@ -27,11 +29,11 @@ from plumbob.threats import View
 
 ROUNDS = 8  # of self-teaching
 TINY = 1e-300
-MANY = "it tells two classes apart, and here are more"
+MANY = "it tells more than two classes apart only where labels of at least two are known"
 
 
 class LabelAverages(PassiveLabelAttack):
-    """Sides of mean gradients for two classes, cones of them for several."""
+    """Sides of mean gradients for two classes; class means of every round where labels are known."""
 
     name = "label_averages"
     identity = "LabelAverages()"
@@ -43,15 +45,21 @@ class LabelAverages(PassiveLabelAttack):
         self.adaptive = boolean("label_averages: adaptive", adaptive)
 
     def run(self, view: View, rng: np.random.Generator) -> Guess:
-        if len(view.classes) > 2:
+        several = len(view.classes) > 2
+        if several and (view.known_labels < 0).all():
             return nothing(view, MANY)
         found, count = batches(view), len(view.own)
         width = max((batch.gradients.shape[1] for batch in found), default=0)
         found = [batch for batch in found if batch.gradients.shape[1] == width]
         if not found:
             return nothing(view, SILENT)
-        mean, seen = means(found, count)
         noisy = bool(self.accounts_for(self.seen(view).defence.names))
+        taught = taught_classes(found, view) if several or noisy else None
+        if several and taught is None:
+            return nothing(view, MANY)
+        mean, seen = means(found, count)
+        if taught is not None:
+            return replace(nothing(view), labels=taught)
         start = mean @ np.linalg.svd(mean, full_matrices=False)[2][0]
         tried = [start, refined(found, start), *([] if noisy else [refined(found, two_sides(found, count).margin)])]
         value = max(tried, key=apart)

@@ -23,7 +23,9 @@ class FedPass(EmbeddingDefence):
     name = "fedpass"
     identity = "FedPass(passports, reach, top)"
     aliases = ("FedPass",)
-    summary = "passive parties scale and shift what their first layer puts out by numbers that follow from secret passports"
+    summary = (
+        "passive parties scale and shift what their first layer puts out by numbers that follow from secret passports"
+    )
     paper = "gu2023"
     sources = {
         "passports": ours("the paper averages over several"),

@@ -7,6 +7,7 @@ import pytest
 
 from plumbob.attacks.labels._cut_gradients import Batch
 from plumbob.attacks.labels.label_averages import MANY, LabelAverages, apart, means, meeting, refined
+from plumbob.attacks.own_column_labels import labels_of_own_columns
 from plumbob.defences import defence_named
 from plumbob.federation import split
 from plumbob.protocols.embeddings.split_network import SplitNetwork
@@ -62,6 +63,16 @@ def test_defences_that_draw_anew_leave_most_labels_readable(name: str, settings:
     assert named_accuracy(LabelAverages().run(view, np.random.default_rng(0)).labels, label) > 0.9
 
 
-def test_several_classes_are_left_to_others() -> None:
+@pytest.mark.parametrize(("name", "settings"), [("none", {}), ("output_gradient_noise", {"scale": 1.0})])
+def test_known_labels_teach_several_classes(name: str, settings: dict[str, object]) -> None:
+    view, label = seen(name, 3, "passive-known-labels", **settings)
+    alone = labels_of_own_columns(view)
+    assert alone is not None
+    labels = LabelAverages().run(view, np.random.default_rng(0)).labels
+    print(np.mean(labels == label), np.mean(alone == label))
+    assert np.mean(labels == label) > np.mean(alone == label) + 0.1
+
+
+def test_without_known_labels_several_classes_are_left_to_others() -> None:
     view, _ = seen("none", classes=3)
     assert LabelAverages().run(view, np.random.default_rng(0)).untried == MANY
