@@ -22,14 +22,19 @@ WEIGHT = 2.0  # spread of z beside standardised columns
 TINY = 1e-300
 
 
-def taught_classes(found: list[Batch], view: View) -> IntArray | None:
-    """The class of every row; None where labels of fewer than two classes are known, or gradients say nothing."""
+def taught_classes(found: list[Batch], view: View, side: FloatArray | None = None) -> IntArray | None:
+    """The class of every row; None where labels of fewer than two classes are known, or gradients say nothing.
+
+    `side`: where each row lies between two classes, as found without labels.
+    """
     known = view.known_labels
     start = labels_of_own_columns(view)
     labelled, rest = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
     if start is None or len(np.unique(known[labelled])) < 2:
         return None
     own, logistic = reduced(whole(view.own), WIDE), learners()[0]
+    if side is not None:
+        own = np.hstack([own, WEIGHT * reduced(side[:, None], 1)])
     classes = np.where(known >= 0, known, start)
     for _ in range(ROUNDS):
         score = likelihoods(found, classes, len(view.classes))

@@ -54,15 +54,15 @@ class LabelAverages(PassiveLabelAttack):
         if not found:
             return nothing(view, SILENT)
         noisy = bool(self.accounts_for(self.seen(view).defence.names))
-        taught = taught_classes(found, view) if several or noisy else None
-        if several and taught is None:
-            return nothing(view, MANY)
+        if several:
+            taught = taught_classes(found, view)
+            return nothing(view, MANY) if taught is None else replace(nothing(view), labels=taught)
         mean, seen = means(found, count)
-        if taught is not None:
-            return replace(nothing(view), labels=taught)
         start = mean @ np.linalg.svd(mean, full_matrices=False)[2][0]
         tried = [start, refined(found, start), *([] if noisy else [refined(found, two_sides(found, count).margin)])]
         value = max(tried, key=apart)
+        if noisy and (taught := taught_classes(found, view, value)) is not None:
+            return replace(nothing(view), labels=taught)
         groups = np.where(seen, value > (meeting(value) if noisy else 0.0), -1)
         guess = labels_only(view, groups.astype(np.int64))
         return replace(guess, certificate=f"two sides, {apart(value):.1f} standard deviations apart")

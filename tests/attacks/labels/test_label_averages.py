@@ -69,7 +69,6 @@ def test_known_labels_teach_several_classes(name: str, settings: dict[str, objec
     alone = labels_of_own_columns(view)
     assert alone is not None
     labels = LabelAverages().run(view, np.random.default_rng(0)).labels
-    print(np.mean(labels == label), np.mean(alone == label))
     assert np.mean(labels == label) > np.mean(alone == label) + 0.1
 
 
