@@ -233,12 +233,10 @@ def test_a_setting_that_an_attack_cannot_have_is_refused_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["plan.yaml"]
 
 
-def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(
-    plan: Path, tmp_path: Path, shared: dict[str, str], unread: str
-) -> None:
+def test_a_broken_gate_exits_with_1_though_nobody_reads_what_it_prints(plan: Path, tmp_path: Path, unread: str) -> None:
     """As under `set -o pipefail`: a reader that leaves must not let a leak through."""
     words = ("audit", "plan.yaml", "--out", "out", "--gate", "max_gain<0.01", "--junit", "g.xml")
-    done = Running(*words, cwd=tmp_path, env=shared, write=unread).result()
+    done = Running(*words, cwd=tmp_path, write=unread).result()
     assert (done.returncode, done.stderr) == (1, "")
     assert (tmp_path / "g.xml").exists()
 
@@ -249,17 +247,13 @@ def test_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], t
     assert sentence == "plumbob: cannot write to standard output: no space left on device\n"
 
 
-def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(
-    plan: Path, tmp_path: Path, shared: dict[str, str]
-) -> None:
+def test_a_gate_that_holds_exits_with_0_and_a_broken_one_with_1(plan: Path, tmp_path: Path) -> None:
     words = ("audit", "plan.yaml", "--out", "out")
-    holds = plumbob(
-        *words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path, env=shared
-    )
+    holds = plumbob(*words, "--gate", "exact_columns<30 and min_accuracy>0.5", "--junit", "gate.xml", cwd=tmp_path)
     assert holds.returncode == 0, holds.stderr
     assert "Gate holds: exact_columns<30 and min_accuracy>0.5" in holds.stdout
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "0"
-    broken = plumbob(*words, "--gate", "max_gain<0.01", "--junit", "gate.xml", cwd=tmp_path, env=shared)
+    broken = plumbob(*words, "--gate", "max_gain<0.01", "--junit", "gate.xml", cwd=tmp_path)
     assert broken.returncode == 1
     assert broken.stderr == ""
     assert "Report: out/report.html" in broken.stdout

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import plumbob
+from plumbob.auditing.concluding.summarise import attacked
 from plumbob.data.prepare import prepare
 from plumbob.errors import BadInput
 from plumbob.report import facts, tally
@@ -60,3 +61,21 @@ def test_a_file_whose_columns_are_all_unusable_is_still_refused() -> None:
         prepare(frame, name="bank", label="default", where="party 'bank'", label_alone=True)
     alone = prepare(frame[["default"]], name="bank", label="default", where="party 'bank'", label_alone=True)
     assert alone.values.shape == (40, 0)
+
+
+def test_defences_are_judged_by_the_label_alone(tmp_path: Path) -> None:
+    bank, shop = files()
+    result = plumbob.audit(
+        bank=bank,
+        shop=shop,
+        id="id",
+        label="default",
+        out=tmp_path / "out",
+        protocols=[{"name": "secure_boost", "settings": {"key_bits": 0, "trees": 1, "depth": 2}}],
+        threats=["passive-training"],
+        defences=["none", "shared_indicators", "grafting_ldp"],
+        attacks=["latent_leaves"],
+        trials=1,
+    )
+    assert {finding.score.metric for finding in attacked(result.findings)} == {"labels"}
+    assert {one.situation.defence.partition(" ")[0] for one in answers(result.conclusion)} >= {"none", "grafting_ldp"}

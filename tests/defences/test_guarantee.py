@@ -7,7 +7,13 @@ from plumbob.defences import DEFENCES, defence_named
 
 def test_only_defences_with_differential_privacy_promise_it() -> None:
     promising = {name for name in DEFENCES if defence_named(name).guarantees()}
-    assert promising == {"dp_sgd", "dp_gradients", "dp_scores", "randomised_response", "dp_histograms"}
+    columns = {"dp_sgd", "dp_gradients", "dp_scores", "randomised_response", "dp_histograms"}
+    labels = {"label_randomised_response", "lp_mst", "private_residuals", "grafting_ldp"}
+    assert promising == columns | labels
+    for name in labels:  # of which one person's label is protected, and nothing else
+        assert {one.unit for one in defence_named(name).guarantees()} == {
+            "the label of one row: one person, if each has one row"
+        }
 
 
 @pytest.mark.parametrize("name", ["dp_sgd", "dp_gradients"])

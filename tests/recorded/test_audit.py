@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def by_attack(findings: Iterable[Finding]) -> dict[str, Finding]:
+    return {finding.attack: finding for finding in attacked(findings)}
+
+
 def recording(path: Path, protocol: str = "split_network") -> Path:
     world(protocol).save(path)
     return path
@@ -46,7 +51,7 @@ def test_a_loop_with_a_tap_around_it_ends_in_a_report(desk: Path) -> None:
     subprocess.run([sys.executable, "split_learning.py"], check=True, cwd=desk, timeout=120, capture_output=True)
     done = plumbob("audit", "--recorded", "run.zip", "--out", "out", "--json", cwd=desk)
     assert done.returncode == 0, done.stderr
-    (finding,) = attacked(map(Finding.from_line, done.stdout.splitlines()))
+    finding = by_attack(map(Finding.from_line, done.stdout.splitlines()))["binary_columns"]
     exact = {column.name: column.exact for column in finding.score.columns}
     assert exact["shop.member"] == 1
     assert finding.model_accuracy is None
@@ -62,7 +67,7 @@ def test_a_kept_transcript_is_judged_as_the_audit_that_kept_it(desk: Path) -> No
     result = run_audit(PLAN, "first", transcripts=True)
     (kept,) = [path for path in (desk / "first" / "transcripts").iterdir() if path.name != "alignment.zip"]
     again = run_audit({"data": {"recorded": str(kept)}}, "second")
-    (first,), (second,) = attacked(result.findings), attacked(again.findings)
+    first, second = (by_attack(one.findings)["binary_columns"] for one in (result, again))
     assert second.score.columns == first.score.columns
     assert (second.model_accuracy, second.bytes_by_party) == (first.model_accuracy, first.bytes_by_party)
     assert (second.certificate, second.encryption) == (first.certificate, first.encryption)
@@ -76,7 +81,7 @@ def test_a_recording_of_prediction_is_judged_with_the_model(tmp_path: Path) -> N
 
 def test_a_defence_that_a_recording_names_stands_in_its_findings(tmp_path: Path) -> None:
     path = written(tmp_path / "run", put("defence", value={"gaussian_masking": {"sigma": 0.01}}))
-    (finding,) = attacked(run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings)
+    finding = by_attack(run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings)["binary_columns"]
     assert finding.defence == "gaussian_masking"
 
 
@@ -86,7 +91,7 @@ def test_the_names_in_a_recording_are_said_and_not_believed(tmp_path: Path) -> N
             manifest["messages"].insert(0, manifest["messages"][-1] | {"phase": "train", "name": name})
 
     path = written(tmp_path / "run", named)
-    (finding,) = attacked(run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings)
+    finding = by_attack(run_audit({"data": {"recorded": str(path)}}, tmp_path / "out").findings)["binary_columns"]
     forms = {flow.name: flow.form for flow in finding.flows}
     assert forms["masked outputs"] == "said to be masked"
     assert forms["psi rows"] == "said to be encrypted"

@@ -53,8 +53,9 @@ def told(view: View) -> Told | None:
 def half_whitened(table: FloatArray, more: FloatArray, most: int = MOST) -> tuple[FloatArray, FloatArray]:
     """The directions of `table` for its rows and for `more` rows, the largest with spread 1.
 
-    >>> half_whitened(np.array([[-2.0], [2.0]]), np.array([[1.0]]))[1].tolist()
-    [[-0.5]]
+    >>> own, other = half_whitened(np.array([[-2.0], [2.0]]), np.array([[1.0]]))
+    >>> (other / own[1]).round(9).tolist()
+    [[0.5]]
     """
     centre = table.mean(axis=0)
     left, values, right = np.linalg.svd(table - centre, full_matrices=False)

@@ -23,6 +23,7 @@ from plumbob.auditing.running.finding import Finding
 from plumbob.scoring.column_ceiling import LABEL
 from plumbob.scoring.intervals import mean_and_margin
 from plumbob.scoring.leak_levels import Level, worst
+from plumbob.scoring.score import LABELS
 from plumbob.threats import THREATS
 from plumbob.transcript import COORDINATOR
 
@@ -323,7 +324,8 @@ def _option(defence: str, findings: Sequence[Finding], judged: Mapping[str, Judg
 
 def _mark(findings: Sequence[Finding], judged: Judged) -> Mark:
     spoken = [f for f in findings if any(column.claims for column in f.score.columns)] or list(findings)
-    metric = "values" if any(f.score.metric == "values" for f in spoken) else "branches"
+    told = {f.score.metric for f in spoken}
+    metric = next((one for one in ("values", "branches", "orders", LABELS) if one in told), "branches")
     attacks = group(spoken, lambda f: f.attack)
     measured = {name: parts for name, parts in attacks.items() if parts[0].score.metric == metric}
     leaks = {name: leak_of(parts) for name, parts in attacks.items()}
@@ -382,7 +384,8 @@ def _leak(finding: Finding) -> float:
 
     Labels that were guessed by more than the most frequent class count like all columns together, if that is more.
     """
-    return max(fmean(max(0.0, column.gain) for column in finding.score.columns), label_gain(finding))
+    gains = [max(0.0, column.gain) for column in finding.score.columns]  # none where the label alone is hidden
+    return max(fmean(gains) if gains else 0.0, label_gain(finding))
 
 
 def _hits(finding: Finding) -> float:

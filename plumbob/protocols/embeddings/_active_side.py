@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from plumbob.federation import Federation, FloatArray, IntArray
-from plumbob.lazy_imports import nn, torch
+from plumbob.lazy_imports import nn, stats, torch
 from plumbob.protocols.shared.guards import Backward, EmbeddingGuard, LabelGuard
 
 
@@ -111,6 +110,6 @@ def area(scores: FloatArray, label: IntArray) -> float:
     for k, column in enumerate(scores.T[1:] if scores.shape[1] == 2 else scores.T, 1 if scores.shape[1] == 2 else 0):
         here = label == k
         if here.any() and not here.all():
-            ranks = rankdata(column)[here].sum() - here.sum() * (here.sum() + 1) / 2
+            ranks = stats.rankdata(column)[here].sum() - here.sum() * (here.sum() + 1) / 2
             found.append(float(ranks / (here.sum() * (~here).sum())))
     return float(np.mean(found)) if found else 0.5

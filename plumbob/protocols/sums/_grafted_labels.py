@@ -35,7 +35,7 @@ def noisy_labels(label: IntArray, classes: int, epsilon: float, own: FloatArray,
     told = np.array(label)
     told[first] = responses(label[first], np.full((half, classes), 1 / classes), epsilon, rng)
     priors = np.full((len(second), classes), 1 / classes)
-    if len(np.unique(told[first])) > 1:
+    if len(np.unique(told[first])) > 1 and own.shape[1]:  # without columns of its own it has no better prior
         model = sklearn.ensemble.RandomForestClassifier(**FOREST, random_state=int(rng.integers(2**31)))
         model.fit(own[first], told[first])
         priors = np.zeros((len(second), classes))

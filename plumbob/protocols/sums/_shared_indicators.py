@@ -56,7 +56,8 @@ class SharedIndicatorRun(BoostingRun):
         if not self._bins:
             for name, bins in self._columns():
                 places = [bins.places[:, [j]] == np.arange(count) for j, count in enumerate(bins.counts.tolist())]
-                self._bins[name] = self._deal(tree, name, np.hstack(places).astype(np.int64).astype(object))
+                if places:  # a party may hold the label alone
+                    self._bins[name] = self._deal(tree, name, np.hstack(places).astype(np.int64).astype(object))
         self._gradients = []
         made, telling = self._plaintexts(tree, first, second, rows, rng)
         for channel in made:
@@ -88,7 +89,8 @@ class SharedIndicatorRun(BoostingRun):
         active = self.federation.active
         if not sums:  # the active party sent other numbers than gradients, and knows no node's rows to split by itself
             return active, None
-        best, owner = worth.split(Histogram(self.own.counts, *self.layout.sums(sums[active]))), active
+        own = self.layout.sums(sums[active]) if active in sums else None
+        best, owner = None if own is None else worth.split(Histogram(self.own.counts, *own)), active
         for name, party in self.passive.items():
             found = worth.split(Histogram(party.bins.counts, *self.layout.sums(sums[name])))
             if found is not None and (best is None or found.gain > best.gain):
