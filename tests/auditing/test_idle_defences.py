@@ -107,7 +107,7 @@ def test_an_audit_says_what_changed_nothing_and_lists_it_nowhere_as_tried(tmp_pa
             "data": {"name": "breast", "sample": 200},
             "protocols": ["decision_tree"],
             "attacks": ["path_restriction"],
-            "defences": ["none", "rounding", "verification"],
+            "defences": ["none", "rounding", "randomised_response"],
             "unknown": 0.2,
             "trials": 1,
             "rows": 60,
@@ -116,6 +116,6 @@ def test_an_audit_says_what_changed_nothing_and_lists_it_nowhere_as_tried(tmp_pa
     )
     told = {one.defence.partition(" ")[0] for one in result.findings}
     listed = [option.defence.partition(" ")[0] for front in frontiers(result.findings) for option in front.options]
-    assert (told, listed) == ({"none", "verification"}, ["none", "verification"])
+    assert (told, listed) == ({"none", "randomised_response"}, ["none", "randomised_response"])
     assert any("rounding" in note and "changes nothing here" in note for note in result.notes)
     assert "changes nothing here" in (tmp_path / "out" / "assessment.html").read_text()
