@@ -28,6 +28,8 @@ def headline(found: Sequence[Standing], noun: str, whom: str, where: str = "") -
         said += ", and the label" if label_leaks else ""
         return f"{said}{where}{rest}"
     if label_leaks:
+        unknown = unknown_words(columns, None, noun)  # after the label "all 3" would be no columns
+        rest = "".join(f"; {part}" for part in (unknown, clear) if part)
         if columns:
             rest = rest or f"; no leak above {limit(columns)} % was found in {count(len(columns), noun)}"
         return f"Yes: the label leaks{whom}{where}{rest}"
@@ -63,14 +65,15 @@ def _standing(target: Standing) -> str:
     return f"shows no leak above {limit([target])} %" if target.level is Level.NONE else f"is {target.level.value}"
 
 
-def unknown_words(columns: Sequence[Standing], target: Standing | None) -> str:
-    """How many of the targets are not known, by reason."""
+def unknown_words(columns: Sequence[Standing], target: Standing | None, noun: str = "") -> str:
+    """How many of the targets are not known, by reason; of what, where a noun is given."""
     parts = []
     for level in (Level.UNDECIDED, Level.NOT_TESTED):
         number = sum(one.level is level for one in columns)
         verb = "is" if number == 1 else "are"
         if number:
-            whom = f"all {number}" if number == len(columns) > 1 else f"{number} of {len(columns)}"
+            every = count(len(columns), noun) if noun else f"{len(columns)}"
+            whom = f"all {every}" if number == len(columns) > 1 else f"{number} of {every}"
             parts.append(f"{whom} {verb} {level.value}")
         if target is not None and target.level is level:
             parts.append(f"the label is {level.value}")

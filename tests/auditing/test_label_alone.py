@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,10 @@ def test_both_sides_are_attacked(tmp_path: Path) -> None:
     assert (passive.columns, passive.label is not None and passive.label.level.leaks) == ((), True)
     assert passive.headline.startswith("Yes: the label leaks to a passive party")
     assert tally.brief(passive.every, "column") == "the label leaks"
+    (label,) = passive.every
+    untested = replace(label, verdict=replace(label.verdict, column="age", level=Level.NOT_TESTED))
+    beside = tally.headline([untested, untested, label], "column", "")
+    assert beside == "Yes: the label leaks; all 2 columns are not tested"
     said = next(
         one.said for one in facts.facts(answers(result.conclusion), result.asked) if one.name == "Who learns it"
     )
